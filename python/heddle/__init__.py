@@ -382,5 +382,6 @@ def _array_namespace(self: _heddle.NDArray, *, api_version: str | None = None) -
 
 _install(_heddle.Engine, _heddle.Var, _heddle.NDArray, _array_namespace)
 _atexit.register(_heddle._shut_down)
+_atexit.register(data._drop_batches)
 _install_methods()
 del _install, _install_methods

@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses as _dataclasses
 import os as _os
 import typing as _typing
+import weakref as _weakref
 
 from heddle import _errors, _heddle
 
@@ -60,6 +61,12 @@ def _int(function: str, name: str, value: object) -> int:
     return result
 
 
+def _seed(function: str, value: object) -> int:
+    if isinstance(value, int) and 2**63 <= value < 2**64:
+        return int(value)
+    return _int(function, "seed", value) % 2**64
+
+
 def _bool(function: str, name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{function}: {name} is a {type(value).__name__}; want a bool")
@@ -73,6 +80,12 @@ def _floats(function: str, name: str, values: object) -> list[float]:
         return [float(value) for value in _typing.cast(_typing.Iterable[float], values)]
     except (TypeError, ValueError):
         raise TypeError(f"{function}: {name} is a {type(values).__name__}; want a number or a list of numbers") from None
+
+
+def _float(function: str, name: str, value: object) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise TypeError(f"{function}: {name} is a {type(value).__name__}; want a number")
+    return float(value)
 
 
 def _pair(function: str, name: str, value: object) -> tuple[int, int]:
@@ -125,14 +138,18 @@ class Dataset:
 
 
 def _core_of(function: str, dataset: _typing.Any, varying: bool = False) -> _heddle._Dataset:
+    arrays, length = getattr(dataset, "arrays", None), getattr(dataset, "length", None)
     if isinstance(dataset, Dataset) and dataset._core is not None and type(dataset).__getitem__ is Dataset.__getitem__:
-        return dataset._core
+        if type(dataset).__len__ is Dataset.__len__ and arrays is None and length is None:
+            return dataset._core
+        arrays = dataset._core._arrays() if arrays is None else arrays
+        length = dataset._core._length if length is None else length
     if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
         raise TypeError(f"{function}: dataset is a {type(dataset).__name__}; want an object with __len__ and __getitem__")
     size = len(dataset)
     if size == 0:
         raise _errors.InvalidArgument(f"{function}: the dataset has no examples")
-    return _heddle._object_dataset(dataset, size, getattr(dataset, "arrays", None), varying, getattr(dataset, "length", None))
+    return _heddle._object_dataset(dataset, size, arrays, varying, length)
 
 
 def arrays_of(dataset: _typing.Any) -> Description:
@@ -215,11 +232,20 @@ class Augmentation:
             padding=_int(name, "padding", self.padding),
             crop=_pair(name, "crop", self.crop),
             centre=_bool(name, "centre", self.centre),
-            flip=_floats(name, "flip", self.flip)[0],
+            flip=_float(name, "flip", self.flip),
             mean=_floats(name, "mean", self.mean),
             std=_floats(name, "std", self.std),
-            erase=_floats(name, "erase", self.erase)[0],
+            erase=_float(name, "erase", self.erase),
         )
+
+
+_loaders: _weakref.WeakSet[Loader] = _weakref.WeakSet()
+
+
+def _drop_batches() -> None:
+    """At the end of the program: batches that were read ahead are not waited for."""
+    for loader in list(_loaders):
+        loader._core._drop()
 
 
 class Loader:
@@ -278,7 +304,7 @@ class Loader:
         self._core = _heddle._make_loader(
             _core_of("Loader", dataset, pad is not None),
             shuffle=_bool("Loader", "shuffle", shuffle),
-            seed=_int("Loader", "seed", seed) % 2**64,
+            seed=_seed("Loader", seed),
             drop_remainder=remainder == "drop",
             drop_last=_bool("Loader", "drop_last", drop_last),
             pad=[] if pad is None else _floats("Loader", "pad", pad),
@@ -289,6 +315,7 @@ class Loader:
         self._waits = any(None in shape for _, shape in self._core._arrays())
         self._started = False
         self._begun = False
+        _loaders.add(self)
 
     def start(self, epoch: int, first: int = 0) -> Loader:
         """The next loop has the batches of this epoch, from number `first` on."""
@@ -381,7 +408,8 @@ class ImageFolder(Dataset):
     def __init__(self, folder: Path, channels: int = 3, size: int | tuple[int, int] = 0, max_pixels: int = _MOST_PIXELS) -> None:
         name = "ImageFolder"
         made = _heddle._image_folder(_path(name, folder), _int(name, "channels", channels), _pair(name, "size", size), max_pixels)
-        self._core, self.classes, paths, self.labels = made
+        self._core, classes, paths, self.labels = made
+        self.classes = [_os.fsdecode(name) for name in classes]
         self.paths = [_os.fsdecode(path) for path in paths]
 
 
@@ -432,6 +460,8 @@ class Vocabulary:
             raise _errors.InvalidArgument(f"Vocabulary: unit is {unit!r}; want one of {_UNITS}")
         self.unit = unit
         encoded = [token if isinstance(token, bytes) else str(token).encode() for token in tokens]
+        if unknown is not None and not 0 <= _int("Vocabulary", "unknown", unknown) < len(encoded):
+            raise _errors.InvalidArgument(f"Vocabulary: unknown is {unknown}; want the id of one of {len(encoded)} tokens, or None")
         self._core = _heddle._Vocabulary(_UNITS.index(unit), encoded, -1 if unknown is None else _int("Vocabulary", "unknown", unknown))
 
     @classmethod
@@ -553,7 +583,7 @@ class ImageRecords(Dataset):
 
 
 class RecordWriter:
-    """Writes a RecordIO file, record by record; a `with` block closes it."""
+    """Writes a RecordIO file, record by record; a `with` block closes it. Without close(), errors of a full disk are lost."""
 
     def __init__(self, path: Path) -> None:
         self._core: _heddle._RecordWriter | None = _heddle._RecordWriter(_path("RecordWriter", path))
@@ -572,7 +602,10 @@ class RecordWriter:
         return self._core
 
     def close(self) -> None:
-        self._core = None
+        """Raises Error if not all could be written."""
+        core, self._core = self._core, None
+        if core is not None:
+            core._close()
 
     def __enter__(self) -> RecordWriter:
         return self
@@ -584,9 +617,9 @@ class RecordWriter:
 class InputSplit:
     """Part `part` of `parts` of large files, cut at lines or records: an iterator of bytes. `uri` is a path; ";" between several."""
 
-    def __init__(self, uri: str, part: int = 0, parts: int = 1, records: bool = False) -> None:
+    def __init__(self, uri: Path, part: int = 0, parts: int = 1, records: bool = False) -> None:
         numbers = [_int("InputSplit", name, value) for name, value in (("part", part), ("parts", parts))]
-        self._core = _heddle._InputSplit(str(uri), numbers[0], numbers[1], _bool("InputSplit", "records", records))
+        self._core = _heddle._InputSplit(_os.fsdecode(_path("InputSplit", uri)), numbers[0], numbers[1], _bool("InputSplit", "records", records))
 
     def __iter__(self) -> _typing.Iterator[bytes]:
         self._core._restart()

@@ -1,6 +1,7 @@
 // Datasets and loaders. The classes that users see are Python's, heddle/data.py; here is what they call.
 #include "data.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <heddle/data.h>
+#include <heddle/graph.h>
 
 #include "arguments.h"
 #include "arrays/array.h"
@@ -77,7 +79,14 @@ std::vector<ExampleArray> to_descriptions(const char* function, nb::handle array
   return result;
 }
 
-// Runs call(), which calls Python code, in an op. A Python exception becomes the op's error, with a note.
+// An exception that ends more than an example: skip_bad does not pass over it.
+class FatalFailure final : public PythonFailure, public NeverSkipped {
+ public:
+  explicit FatalFailure(const PythonFailure& failure) : PythonFailure(failure) {}
+};
+
+// Runs call(), which calls Python code, in an op. A Python exception becomes the op's error, with a note. StopIteration, which
+// would end the loop over the batches, becomes RuntimeError, as in generators (PEP 479).
 template <class Call> Example in_python(const std::string& note, Where where, Call call) {
   const HoldGil gil;
   if (!gil) throw Error("the interpreter has ended");
@@ -85,16 +94,49 @@ template <class Call> Example in_python(const std::string& note, Where where, Ca
     return call();
   } catch (nb::python_error& error) {
     error.restore();
+    if (PyErr_ExceptionMatches(PyExc_StopIteration))
+      nb::chain_error(PyExc_RuntimeError, "the dataset has raised StopIteration");
     PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
     PyObject* const done = PyObject_CallMethod(value, "add_note", "s", note.c_str());
     if (!done) PyErr_Clear();
     Py_XDECREF(done);
+    const bool is_fatal = PyErr_GivenExceptionMatches(value, PyExc_MemoryError) ||
+                          !PyErr_GivenExceptionMatches(value, PyExc_Exception);
     PyErr_Restore(type, value, traceback);
-    throw PythonFailure::take_set("load_batch", where);
+    const PythonFailure failure = PythonFailure::take_set("load_batch", where);
+    if (is_fatal) throw FatalFailure(failure);
+    throw failure;
   }
 }
+
+// A dataset as a part of another one, or of a loader: a reference to its Python object, which the collector sees.
+std::shared_ptr<const Dataset> part(nb::handle dataset) {
+  return {std::make_shared<Reference>(nb::borrow(dataset)), nb::cast<PythonDataset&>(dataset).dataset.get()};
+}
+
+// For the collector of cycles: an object, or a function, may refer to an object that holds the dataset or loader. The
+// dictionaries of such objects are cleared, so that these need no tp_clear.
+int visit_dataset(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  const PythonDataset& dataset = *nb::inst_ptr<PythonDataset>(self);
+  if (dataset.dataset.use_count() != 1) return 0;  // a call that is under way has it, too
+  for (PyObject* const held : dataset.held) Py_VISIT(held);
+  return 0;
+}
+
+int visit_loader(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  const PythonLoader& loader = *nb::inst_ptr<PythonLoader>(self);
+  if (loader.is_idle()) Py_VISIT(loader.dataset());
+  return 0;
+}
+
+const PyType_Slot dataset_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(visit_dataset)}, {0, nullptr}};
+const PyType_Slot loader_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(visit_loader)}, {0, nullptr}};
 
 // A Python object with __getitem__.
 class ObjectDataset final : public Dataset {
@@ -136,17 +178,20 @@ class ObjectDataset final : public Dataset {
 PythonDataset object_dataset(nb::object object, std::int64_t size, nb::handle arrays, bool varying,
                              nb::object length) {
   const Where where = python_call_site();
-  if (!arrays.is_none()) {
-    return {std::make_shared<ObjectDataset>(std::move(object), size, to_descriptions("Loader", arrays),
-                                            std::move(length), where)};
-  }
   std::vector<ExampleArray> descriptions;
-  for (const NDArray& array : to_example(object[0], where)) {
-    descriptions.push_back({array.dtype(), array.shape()});
-    if (varying && array.ndim() > 0) descriptions.back().shape[0] = kInferred;
+  if (!arrays.is_none()) {
+    descriptions = to_descriptions("Loader", arrays);
+  } else {
+    for (const NDArray& array : to_example(object[0], where)) {
+      descriptions.push_back({array.dtype(), array.shape()});
+      if (varying && array.ndim() > 0) descriptions.back().shape[0] = kInferred;
+    }
   }
+  std::vector<PyObject*> held{object.ptr()};
+  if (!length.is_none()) held.push_back(length.ptr());
   return {std::make_shared<ObjectDataset>(std::move(object), size, std::move(descriptions), std::move(length),
-                                          where)};
+                                          where),
+          std::move(held)};
 }
 
 class FunctionDataset final : public Dataset {
@@ -159,11 +204,22 @@ class FunctionDataset final : public Dataset {
   std::int64_t length(std::int64_t index) const override { return dataset_->length(index); }
   std::vector<NDArray> used_arrays() const override { return dataset_->used_arrays(); }
   bool reads_concurrently() const override { return false; }
-  // A copy, since the function may wait for its arguments, whose arrays ops may be waiting for that come later.
+  // The function may wait for its arguments. It gets copies of those whose arrays this op has declared, since ops may be
+  // waiting for these that come later. Others are waited for here.
   Example read(std::int64_t index) const override {
     Example example = dataset_->read(index);
-    if (!dataset_->used_arrays().empty()) {
-      for (NDArray& array : example) array = copied(array);
+    const std::vector<NDArray> used = dataset_->used_arrays();
+    for (NDArray& array : example) {
+      if (!array.defined()) continue;
+      const bool declared = std::any_of(
+          used.begin(), used.end(), [&](const NDArray& each) { return each.storage() == array.storage(); });
+      array = array.detach();
+      if (declared && array.is_contiguous()) {
+        array = copied(array);
+      } else {
+        array = array.contiguous();
+        array.wait();
+      }
     }
     return in_python("the function of a heddle.data.MapDataset, of example " + std::to_string(index), where_,
                      [&] { return to_example(nb::borrow(fn_.get())(*to_tuple(example)), where_); });
@@ -174,10 +230,10 @@ class FunctionDataset final : public Dataset {
 
  private:
   static NDArray copied(const NDArray& array) {
-    const NDArray from = array.contiguous(), result(array.shape(), array.dtype());
-    if (from.size() > 0) {
-      std::memcpy(result.data<std::byte>(), from.data<const std::byte>(),
-                  static_cast<std::size_t>(from.size()) * size_of(from.dtype()));
+    const NDArray result(array.shape(), array.dtype());
+    if (array.size() > 0) {
+      std::memcpy(result.data<std::byte>(), array.data<const std::byte>(),
+                  static_cast<std::size_t>(array.size()) * size_of(array.dtype()));
     }
     return result;
   }
@@ -187,21 +243,30 @@ class FunctionDataset final : public Dataset {
   Where where_;
 };
 
-PythonDataset map_dataset(const PythonDataset& dataset, nb::object fn, nb::handle arrays) {
+// An example read outside of a loader's op, which would have waited for the arrays that the dataset uses.
+Example read_alone(const Dataset& dataset, std::int64_t index) {
+  for (const NDArray& array : dataset.used_arrays()) array.wait();
+  return dataset.read(index);
+}
+
+PythonDataset map_dataset(nb::handle dataset, nb::object fn, nb::handle arrays) {
   const Where where = python_call_site();
   std::vector<ExampleArray> descriptions;
   if (!arrays.is_none()) {
     descriptions = to_descriptions("MapDataset", arrays);
   } else {
-    const Example first = interruptibly([held = dataset.dataset] { return held->read(0); });
+    const Example first =
+        interruptibly([held = nb::cast<PythonDataset&>(dataset).dataset] { return read_alone(*held, 0); });
     for (const NDArray& array : FunctionDataset::example_of(fn, first, where))
       descriptions.push_back({array.dtype(), array.shape()});
   }
-  return {std::make_shared<FunctionDataset>(dataset.dataset, std::move(fn), std::move(descriptions), where)};
+  std::vector<PyObject*> held{dataset.ptr(), fn.ptr()};
+  return {std::make_shared<FunctionDataset>(part(dataset), std::move(fn), std::move(descriptions), where),
+          std::move(held)};
 }
 
 void bind_datasets(nb::module_& m) {
-  nb::class_<PythonDataset>(m, "_Dataset")
+  nb::class_<PythonDataset>(m, "_Dataset", nb::type_slots(dataset_slots))
       .def("_size", [](const PythonDataset& self) { return self.dataset->size(); })
       .def(
           "_length",
@@ -211,7 +276,8 @@ void bind_datasets(nb::module_& m) {
           "_read",
           [](const PythonDataset& self, std::int64_t index) {
             default_engine_is_used();
-            return to_tuple(interruptibly([dataset = self.dataset, index] { return dataset->read(index); }));
+            return to_tuple(
+                interruptibly([dataset = self.dataset, index] { return read_alone(*dataset, index); }));
           },
           "index"_a, nb::sig("def _read(self, index: int) -> tuple[NDArray, ...]"))
       .def(
@@ -233,17 +299,23 @@ void bind_datasets(nb::module_& m) {
       "arrays"_a, nb::sig("def _array_dataset(arrays: list[ArrayLike]) -> _Dataset"));
   m.def(
       "_subset",
-      [](const PythonDataset& dataset, const std::vector<std::int64_t>& indices) {
-        return PythonDataset{std::make_shared<Subset>(dataset.dataset, indices)};
+      [](nb::handle dataset, const std::vector<std::int64_t>& indices) {
+        return PythonDataset{std::make_shared<Subset>(part(dataset), indices), {dataset.ptr()}};
       },
-      "dataset"_a, "indices"_a);
+      "dataset"_a, "indices"_a,
+      nb::sig("def _subset(dataset: _Dataset, indices: Sequence[int]) -> _Dataset"));
   m.def(
       "_concat_dataset",
-      [](const std::vector<PythonDataset>& datasets) {
-        return PythonDataset{
-            std::make_shared<ConcatDataset>(std::vector<AnyDataset>(datasets.begin(), datasets.end()))};
+      [](nb::list datasets) {
+        std::vector<AnyDataset> parts;
+        std::vector<PyObject*> held;
+        for (nb::handle dataset : datasets) {
+          parts.emplace_back(part(dataset));
+          held.push_back(dataset.ptr());
+        }
+        return PythonDataset{std::make_shared<ConcatDataset>(std::move(parts)), std::move(held)};
       },
-      "datasets"_a);
+      "datasets"_a, nb::sig("def _concat_dataset(datasets: list[_Dataset]) -> _Dataset"));
   m.def("_map_dataset", &map_dataset, "dataset"_a, "fn"_a, "arrays"_a.none(),
         nb::sig("def _map_dataset(dataset: _Dataset, fn: object, arrays: Any) -> _Dataset"));
 }
@@ -272,8 +344,8 @@ void bind_augmentation(nb::module_& m) {
 }
 
 // nanobind's stubs of options in one place: the keywords of heddle.data.Loader.
-PythonLoader make_loader(const PythonDataset& dataset, std::int64_t batch, bool shuffle, std::uint64_t seed,
-                         int rank, int ranks, bool drop_remainder, bool drop_last, int ahead,
+PythonLoader make_loader(nb::handle dataset, std::int64_t batch, bool shuffle, std::uint64_t seed, int rank,
+                         int ranks, bool drop_remainder, bool drop_last, int ahead,
                          std::int64_t bucket_by_length, std::vector<double> pad, std::int64_t pad_multiple,
                          std::optional<Augmentation> augment_images, int augment_array, bool skip_bad) {
   const Where where = python_call_site();
@@ -292,13 +364,14 @@ PythonLoader make_loader(const PythonDataset& dataset, std::int64_t batch, bool 
                         .augment = std::move(augment_images),
                         .augment_array = augment_array,
                         .skip_bad = skip_bad};
-  return PythonLoader(interruptibly([held = dataset.dataset, options = std::move(options), where] {
+  std::shared_ptr<Loader> loader = interruptibly([held = part(dataset), options = std::move(options), where] {
     return std::make_shared<Loader>(held, options, where);
-  }));
+  });
+  return PythonLoader(std::move(loader), dataset.ptr());
 }
 
 void bind_loader(nb::module_& m) {
-  nb::class_<PythonLoader>(m, "_Loader")
+  nb::class_<PythonLoader>(m, "_Loader", nb::type_slots(loader_slots))
       .def("_size", [](const PythonLoader& self) { return self.call([](Loader& of) { return of.size(); }); })
       .def(
           "_start",
@@ -310,11 +383,12 @@ void bind_loader(nb::module_& m) {
           "_next",
           [](const PythonLoader& self, bool waits) {
             default_engine_is_used();
-            if (waits)
-              return to_tuple(self.call_interruptibly("Loader", [](Loader& of) { return of.next(); }));
+            // Ctrl-C ends the wait alone: a batch that nobody takes stays. Only this thread captures.
+            if (waits && !is_capturing()) self.call_interruptibly("Loader", [](Loader& of) { of.wait(); });
             return to_tuple(self.call([](Loader& of) { return of.next(); }));
           },
           "waits"_a, nb::sig("def _next(self, waits: bool) -> tuple[NDArray, ...]"))
+      .def("_drop", [](const PythonLoader& self) { self.call([](Loader& of) { of.drop(); }); })
       .def("_epoch",
            [](const PythonLoader& self) { return self.call([](Loader& of) { return of.epoch(); }); })
       .def("_position",
@@ -335,7 +409,11 @@ void bind_loader(nb::module_& m) {
           nb::sig("def _arrays(self) -> list[tuple[DType, tuple[int | None, ...]]]"));
   m.def("_make_loader", &make_loader, "dataset"_a, "batch"_a, "shuffle"_a, "seed"_a, "rank"_a, "ranks"_a,
         "drop_remainder"_a, "drop_last"_a, "ahead"_a, "bucket_by_length"_a, "pad"_a, "pad_multiple"_a,
-        "augment"_a.none(), "augment_array"_a, "skip_bad"_a);
+        "augment"_a.none(), "augment_array"_a, "skip_bad"_a,
+        nb::sig("def _make_loader(dataset: _Dataset, batch: int, shuffle: bool, seed: int, rank: int, "
+                "ranks: int, drop_remainder: bool, drop_last: bool, ahead: int, bucket_by_length: int, "
+                "pad: Sequence[float], pad_multiple: int, augment: _Augmentation | None, "
+                "augment_array: int, skip_bad: bool) -> _Loader"));
 }
 
 }  // namespace

@@ -84,11 +84,13 @@ void bind_images(nb::module_& m) {
         const auto& images = static_cast<const ImageFolder&>(*dataset.dataset);
         nb::list paths;
         for (const std::string& path : images.paths()) paths.append(bytes_of(path));
-        return nb::make_tuple(dataset, images.classes(), paths, images.labels());
+        nb::list classes;
+        for (const std::string& name : images.classes()) classes.append(bytes_of(name));
+        return nb::make_tuple(dataset, classes, paths, images.labels());
       },
       "folder"_a, "channels"_a, "size"_a, "max_pixels"_a,
       nb::sig("def _image_folder(folder: bytes, channels: int, size: tuple[int, int], max_pixels: int) -> "
-              "tuple[_Dataset, list[str], list[bytes], list[int]]"));
+              "tuple[_Dataset, list[bytes], list[bytes], list[int]]"));
 }
 
 void bind_tables(nb::module_& m) {
@@ -258,7 +260,8 @@ void bind_records(nb::module_& m) {
           [](RecordWriter& self, const nb::bytes& image, float label, std::uint64_t id) {
             self.write_image(view_of(image), label, id);
           },
-          "image"_a, "label"_a, "id"_a);
+          "image"_a, "label"_a, "id"_a)
+      .def("_close", &RecordWriter::close);
   nb::class_<InputSplit>(m, "_InputSplit")
       .def(
           "__init__",

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 #include <sndfile.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <doctest/doctest.h>
@@ -113,6 +114,37 @@ TEST_CASE("tables: quoted fields, columns by name, labels that are texts") {
         title + "1: column '1' is '300', no u8");
   CHECK(message("a,b\n1,\"2\n", {}) == title + "2: a quote is not closed");
   CHECK(message("", {}) == title + "1: there is no row");
+  CHECK(message("a\n1\n", {.delimiter = '"'}).find("CsvDataset: delimiter is a quote") == 0);
+}
+
+TEST_CASE("labels of tables: numbers, or texts that the dtype has numbers for") {
+  const TemporaryFile file;
+  const auto message = [&](const std::string& content, DType dtype) {
+    write_file(file.path, content);
+    return message_of([&] { CsvDataset(file.path, {.label = "k", .label_dtype = dtype}); });
+  };
+  const std::string title = "CsvDataset: file '" + file.path + "', line ";
+  CHECK(message("x,k\n1,10\n2,9\n3,300\n", DType::u8) == title + "4: label 'k' is '300', no u8");
+  CHECK(message("x,k\n1,10\n2,\n", DType::i64) == title + "3: label 'k' is '', no i64");
+  CHECK(message("x,k\n1,\n2,\n", DType::i64) == title + "2: label 'k' is '', no i64");
+  CHECK(message("x,k\n1,1.0\n2,0.0\n", DType::i64) == title + "2: label 'k' is '1.0', no i64");
+  CHECK(message("x,k\n1,a\n2,7\n", DType::f32) == title + "2: label 'k' is 'a', no f32");
+  CHECK(message("x,k\n1,99999999999999999999\n2,a\n", DType::i64) ==
+        title + "2: label 'k' is '99999999999999999999', no i64");
+  CHECK(message("x,k\n1,a\n2, \n", DType::i64) == title + "3: label 'k' is ' ', where others are texts");
+  CHECK(message("x,k\n1,a\n2,b\n3,c\n", DType::boolean) ==
+        title + "2: label 'k' has 3 distinct texts, more than bool has numbers for");
+  CHECK(message("x,k\n1,a\n2,b\n", DType::boolean) == "no error");
+  std::string many = "x,k\n";
+  for (int i = 0; i < 128; ++i) many += "1,c" + std::to_string(i) + "\n";
+  CHECK(message(many, DType::i8) == "no error");
+  CHECK(message(many + "1,d\n", DType::i8) ==
+        title + "2: label 'k' has 129 distinct texts, more than i8 has numbers for");
+  CHECK(message("x,k\n1,\n2,7\n", DType::f32) == "no error");
+  write_file(file.path, "x,k\r1,a\r\r2,\"b\"\r");
+  const CsvDataset old(file.path, {.label = "k"});
+  CHECK(old.classes() == std::vector<std::string>{"a", "b"});
+  CHECK(old.read(1)[0].to_vector<float>() == std::vector<float>{2});
 }
 
 TEST_CASE("mapped npy files are datasets") {
@@ -132,6 +164,8 @@ TEST_CASE("vocabularies of bytes, characters and words") {
         "Vocabulary: encode: 'b' is not among the 4 tokens; unknown names the id for such tokens");
   Vocabulary words = Vocabulary::of_words(" b a\nb  c a b", 2);
   CHECK(words.tokens() == std::vector<std::string>{"b", "a"});
+  words.unknown = 2;
+  CHECK(message_of([&] { words.encode("a c"); }) == "Vocabulary: unknown is 2; wanted an id below 2, or -1");
   words.unknown = 0;
   CHECK(words.encode("a c  b\t") == std::vector<std::int64_t>{1, 0, 0});
   CHECK(words.decode({1, 0}) == "a b");
@@ -190,9 +224,9 @@ TEST_CASE("subwords of a model that was learned") {
   for (int i = 0; i < 200; ++i)
     text += "the cat sat on the mat and the dog sat on the log number " + std::to_string(i) + "\n";
   write_file(folder.file("text"), text);
-  Tokenizer::train(folder.file("text"), folder.file("model"), 40);
+  Tokenizer::train(folder.file("text"), folder.file("model"), 60);
   const Tokenizer tokenizer(folder.file("model.model"));
-  CHECK(tokenizer.size() <= 40);
+  CHECK(tokenizer.size() <= 60);
   CHECK(tokenizer.size() > 15);
   CHECK(tokenizer.decode(tokenizer.encode("the dog sat on the mat")) == "the dog sat on the mat");
   CHECK(tokenizer.encode("the cat the cat the cat").size() < 23);  // the number of characters
@@ -204,6 +238,11 @@ TEST_CASE("subwords of a model that was learned") {
   CHECK(message_of([&] {
           Tokenizer(folder.file("text"));
         }).find("file '" + folder.file("text") + "' is no model") == 0);
+  CHECK(message_of([&] {
+          Tokenizer::train(folder.file("a,b"), folder.file("m"), 40);
+        }).find("Tokenizer: train: text_path '" + folder.file("a,b")) == 0);
+  CHECK(message_of([&] { Tokenizer::train(folder.file("none"), folder.file("m"), 40); }) ==
+        "file '" + folder.file("none") + "' cannot be opened: No such file or directory");
   CHECK(message_of([&] { Tokenizer(folder.file("none")); }).find("cannot be opened") != std::string::npos);
 }
 
@@ -237,6 +276,98 @@ TEST_CASE("sound: channels, mono, formats, and files that are cut short") {
   CHECK(batch[0].shape() == Shape{2, 1, 2});
   CHECK(batch[0].to_vector<float>() == std::vector<float>{0.5f, 0.25f, 0.125f, 0});
   CHECK(batch[1].to_vector<std::int64_t>() == std::vector<std::int64_t>{3, 4});
+}
+
+TEST_CASE("sound whose chunks claim more than the file has is refused, and pipes are not waited for") {
+  const TemporaryDirectory folder;
+  std::vector<float> samples(40, 0.5f);
+  for (const int format : {SF_FORMAT_WAV | SF_FORMAT_PCM_16, SF_FORMAT_AIFF | SF_FORMAT_PCM_16,
+                           SF_FORMAT_AU | SF_FORMAT_PCM_16}) {
+    write_wav(folder.file("x"), samples, 1, format);
+    CHECK(read_audio(folder.file("x")).samples.shape() == Shape{1, 40});
+    const std::string bytes = read_file(folder.file("x"));
+    write_file(folder.file("x"), bytes.substr(0, bytes.size() - 20));
+    CHECK(message_of([&] {
+            read_audio(folder.file("x"));
+          }).find("the file ends here; its head says " + std::to_string(bytes.size())) != std::string::npos);
+    if ((format & SF_FORMAT_TYPEMASK) != SF_FORMAT_WAV) continue;
+    std::string claims = bytes;  // the chunk of data, but not the whole
+    const std::size_t at = claims.find("data");
+    REQUIRE(at != std::string::npos);
+    claims[at + 5] = '\x7f';
+    write_file(folder.file("x"), claims);
+    CHECK(message_of([&] { read_audio(folder.file("x")); }).find("the file ends here") != std::string::npos);
+  }
+  const std::string pipe = folder.file("pipe");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const std::string wanted = "file '" + pipe + "' is not a regular file";
+  CHECK(message_of([&] { read_audio(pipe); }) == "read_audio: " + wanted);
+  CHECK(message_of([&] { load_idx(pipe); }) == "load_idx: " + wanted);
+  CHECK(message_of([&] { Tokenizer::train(pipe, folder.file("m"), 40); }) == wanted);
+  CHECK(message_of([&] { InputSplit(pipe, 0, 1, InputSplit::Kind::text); }) ==
+        "InputSplit: file '" + pipe + "' is neither a regular file nor a folder");
+}
+
+TEST_CASE("damaged records are errors of a split, whose reader stays within them") {
+  const TemporaryDirectory folder;
+  {
+    RecordWriter writer(folder.file("r.rec"));
+    for (std::size_t i = 0; i < 20; ++i) writer.write(std::string(i * 3, 'r'));
+    writer.close();
+    writer.close();
+    CHECK(message_of([&] { writer.write("x"); }) == "file '" + folder.file("r.rec") + "' is closed");
+  }
+  const std::string bytes = read_file(folder.file("r.rec"));
+  std::int64_t errors = 0;
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    for (const char flip : {'\x01', '\x40', '\xff'}) {
+      std::string damaged = bytes;
+      damaged[at] = static_cast<char>(damaged[at] ^ flip);
+      write_file(folder.file("d.rec"), damaged);
+      const std::string message = message_of([&] {
+        InputSplit split(folder.file("d.rec"), 0, 1, InputSplit::Kind::records);
+        while (const auto record = split.next()) CHECK(record->size() < bytes.size());
+      });
+      if (message == "no error") continue;
+      ++errors;
+      CHECK(message.find("InputSplit: '" + folder.file("d.rec") + "'") == 0);
+      CHECK(message.find("Stack trace") == std::string::npos);
+    }
+  }
+  CHECK(errors > 100);
+}
+
+TEST_CASE("a full disk is an error of the writer's close") {
+  const auto fills = [](std::size_t bytes) {
+    RecordWriter writer("/dev/full");
+    const std::string written = message_of([&] { writer.write(std::string(bytes, 'x')); });
+    return written + ", " + message_of([&] { writer.close(); });
+  };
+  const std::string full = "file '/dev/full' cannot be written: No space left on device";
+  CHECK(fills(10) == "no error, " + full);
+  CHECK(fills(100'000).find(full + ", file '/dev/full'") == 0);
+  CHECK(message_of([] { RecordWriter("/none/x.rec"); }) ==
+        "file '/none/x.rec' cannot be opened: No such file or directory");
+}
+
+TEST_CASE("names of splits are files, not patterns or options") {
+  const TemporaryDirectory folder;
+  write_file(folder.file("abc"), "one\n");
+  write_file(folder.file("a?b"), "two\n");
+  const auto message = [&](const std::string& uri) {
+    return message_of([&] { InputSplit(uri, 0, 1, InputSplit::Kind::text); });
+  };
+  CHECK(message(folder.file("a.c")) ==
+        "InputSplit: file '" + folder.file("a.c") + "' cannot be opened: No such file or directory");
+  CHECK(message(folder.file("abc") + ";" + folder.file("none")).find("none' cannot be opened") !=
+        std::string::npos);
+  CHECK(message(folder.file("a?b")).find("names with '#' or '?' are not supported") != std::string::npos);
+  CHECK(message(folder.file("abc") + "#cache").find("names with '#'") != std::string::npos);
+  CHECK(message(folder.file("abc") + std::string(1, '\0')).find("zero byte") != std::string::npos);
+  CHECK(message("").find("a file's name is empty") != std::string::npos);
+  CHECK(InputSplit(folder.file("abc"), 0, 1, InputSplit::Kind::text).next() == "one");
+  RecordWriter(folder.file("w#x")).write("r");
+  CHECK(RecordFile(folder.file("w#x")).size() == 1);
 }
 
 TEST_CASE("records, also those with the magic number in them, and parts of files") {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <jpeglib.h>
 #include <png.h>
+#include <sys/resource.h>
 #include <zlib.h>
 
 #include <doctest/doctest.h>
@@ -211,4 +212,46 @@ TEST_CASE("image folders: classes, order, sizes, missing files") {
         std::string::npos);
   CHECK(message_of([&] { read_image(folder.file("cat/notes.txt")); }) ==
         "read_image: file '" + folder.file("cat/notes.txt") + "', byte 0: neither PNG nor JPEG");
+}
+
+TEST_CASE("texts and profiles in PNG files are left out, however much they unpack to") {
+  const auto rgb = pixels(4, 4, 3);
+  const std::string plain = png_of(rgb, 4, 4, PNG_COLOR_TYPE_RGB);
+  std::string packed(100'000, '\0');
+  const std::string text(7'000'000, 'a');
+  uLongf size = packed.size();
+  REQUIRE(compress2(reinterpret_cast<Bytef*>(packed.data()), &size,
+                    reinterpret_cast<const Bytef*>(text.data()), text.size(), 9) == Z_OK);
+  const std::string content = std::string("zTXtk\0\0", 7) + packed.substr(0, size);
+  const auto word = [](std::uint32_t value) {
+    return std::string{static_cast<char>(value >> 24), static_cast<char>(value >> 16),
+                       static_cast<char>(value >> 8), static_cast<char>(value)};
+  };
+  const auto checksum =
+      crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
+  const std::string chunk = word(static_cast<std::uint32_t>(content.size() - 4)) + content +
+                            word(static_cast<std::uint32_t>(checksum));
+  std::string bomb = plain.substr(0, 33);
+  for (int i = 0; i < 100; ++i) bomb += chunk;
+  bomb += plain.substr(33);
+  // The kernel's count of the most memory so far, in KiB.
+  const auto most = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const long before = most();
+  CHECK(decoded(bomb) == planes(rgb, 3));
+  CHECK(most() - before < 200'000);  // the texts have 700 MB
+}
+
+TEST_CASE("links that lead nowhere are no images of a folder") {
+  const TemporaryDirectory folder;
+  std::filesystem::create_directory(folder.path / "a");
+  write_file((folder.path / "a" / "1.png").string(), png_of(pixels(4, 4, 3), 4, 4, PNG_COLOR_TYPE_RGB));
+  std::filesystem::create_symlink("loop", folder.path / "loop");
+  std::filesystem::create_symlink("l.png", folder.path / "a" / "l.png");
+  const ImageFolder images(folder.path.string());
+  CHECK(images.classes() == std::vector<std::string>{"a"});
+  CHECK(images.size() == 1);
 }

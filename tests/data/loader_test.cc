@@ -1,12 +1,15 @@
 // Loaders: order, resumption, ranks, buckets, errors, early ends, memory.
 #include <atomic>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include <doctest/doctest.h>
 
 #include <heddle/data.h>
+#include <heddle/graph.h>
 #include <heddle/ops.h>
 #include <heddle/random.h>
 #include <heddle/storage.h>
@@ -52,6 +55,18 @@ class Numbers : public Dataset {
  private:
   std::int64_t size_;
   std::set<std::int64_t> bad_;
+};
+
+// Lists without elements.
+class Empty : public Dataset {
+ public:
+  explicit Empty(DType dtype) : dtype_(dtype) {}
+  std::int64_t size() const override { return 2; }
+  std::vector<ExampleArray> arrays() const override { return {{dtype_, {kInferred}}}; }
+  Example read(std::int64_t) const override { return {NDArray({0}, dtype_)}; }
+
+ private:
+  DType dtype_;
 };
 
 ArrayDataset numbers(std::int64_t size) { return ArrayDataset({arange(size, DType::i64), ones({size, 3})}); }
@@ -358,6 +373,69 @@ TEST_CASE("fifty epochs take no more memory than one") {
   }
 }
 
+TEST_CASE("a push that fails loses no batch") {
+  class Huge : public Numbers {
+   public:
+    using Numbers::Numbers;
+    std::vector<ExampleArray> arrays() const override { return {{DType::i64, {std::int64_t{1} << 61}}}; }
+  };
+  Loader loader(Huge(8), {.batch = 8});
+  for (int i = 0; i < 3; ++i) {
+    CHECK_THROWS(loader.next());
+    CHECK(loader.position() == 0);
+  }
+  Loader wide(numbers(10), {.batch = std::int64_t{1} << 40, .ranks = 1 << 20});
+  CHECK(wide.next()[0].to_vector<std::int64_t>() == std::vector<std::int64_t>{0});
+  CHECK(wide.next().empty());
+  CHECK(Loader(numbers(3), {.batch = std::int64_t{1} << 40}).indices(0, 0).size() == 3);
+}
+
+TEST_CASE("next in a capture is refused, and takes no batch") {
+  Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
+  const EngineScope scope(engine);
+  Loader fixed(numbers(8), {.batch = 2}), varying(Lists(8), {.batch = 2});
+  for (Loader* loader : {&fixed, &varying}) {
+    loader->next();
+    std::string message;
+    engine.capture([&] { message = message_of([&] { loader->next(); }); });
+    CHECK(message ==
+          "Loader: next() in a capture would give the same batch in each launch; pass the batch to the step");
+    CHECK(loader->position() == 1);
+    CHECK(rest_of_epoch(*loader) == std::vector<std::int64_t>{2, 3, 4, 5, 6, 7});
+  }
+}
+
+TEST_CASE("wait takes no batch, and drop loses none") {
+  on_every_scheduler_with_errors([](Engine& engine) {
+    const EngineScope scope(engine);
+    Loader loader(Lists(6), {.batch = 2});
+    loader.wait();
+    CHECK(loader.position() == 0);
+    CHECK(loader.next()[0].to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 1});
+    loader.drop();
+    CHECK(rest_of_epoch(loader) == std::vector<std::int64_t>{2, 3, 4, 5});
+    loader.wait();
+    CHECK(loader.next().empty());
+  });
+}
+
+TEST_CASE("skip_bad passes over no error that derives from NeverSkipped") {
+  struct Over : Error, NeverSkipped {
+    Over() : Error("over") {}
+  };
+  class Ending : public Numbers {
+   public:
+    using Numbers::Numbers;
+    Example read(std::int64_t index) const override {
+      if (index == 1) throw Over();
+      return Numbers::read(index);
+    }
+  };
+  Loader loader(Ending(4), {.batch = 4, .skip_bad = true});
+  CHECK(message_of([&] { loader.next()[0].wait(); }) == "over");
+  CHECK(loader.skipped() == 0);
+}
+
 TEST_CASE("bad options are refused") {
   const auto message = [](LoaderOptions options) { return message_of([&] { Loader(numbers(4), options); }); };
   CHECK(message({.batch = 0}) == "Loader: batch is 0; wanted 1 to 1099511627776");
@@ -366,6 +444,26 @@ TEST_CASE("bad options are refused") {
   CHECK(message({.batch = 5, .drop_last = true}) ==
         "Loader: no batch: the dataset has 4 examples, for 1 ranks and batches of 5");
   CHECK(message({.pad = {1, 2, 3}}) == "Loader: pad has 3 values; examples have 2 arrays");
+  CHECK(message({.pad = {0.5, -1}}) == "no error");  // no sizes vary
+  for (const auto& [dtype, pad, shown] :
+       std::initializer_list<std::tuple<DType, double, const char*>>{{DType::u8, -1, "-1"},
+                                                                     {DType::boolean, 2, "2"},
+                                                                     {DType::i64, std::nan(""), "nan"},
+                                                                     {DType::i32, 1e30, "1e+30"},
+                                                                     {DType::i64, 1.5, "1.5"},
+                                                                     {DType::i64, 0x1p63, "9.22337e+18"},
+                                                                     {DType::f16, 1e6, "1e+06"}}) {
+    CHECK(message_of([&] { Loader(Empty(dtype), {.pad = {pad}}); }) ==
+          std::string("Loader: pad value 0 is ") + shown + "; wanted one that " + name_of(dtype) +
+              " has, the dtype of array 0");
+  }
+  for (const auto& [dtype, pad] : std::initializer_list<std::pair<DType, double>>{{DType::u8, 255},
+                                                                                  {DType::boolean, 1},
+                                                                                  {DType::i64, -0x1p63},
+                                                                                  {DType::f32, 0.1},
+                                                                                  {DType::f16, std::nan("")},
+                                                                                  {DType::bf16, -INFINITY}})
+    CHECK(message_of([&] { Loader(Empty(dtype), {.pad = {pad}}); }) == "no error");
   CHECK(message({.augment = Augmentation{}, .augment_array = 2}) ==
         "Loader: augment_array is 2; wanted 0 to 1");
   Loader loader(numbers(4), {.batch = 2});

@@ -2,6 +2,7 @@
 
 import gc
 import gzip
+import os
 import struct
 import weakref
 import zlib
@@ -111,6 +112,11 @@ def test_subsets_concatenations_and_maps():
         base[10]
 
 
+class Ragged(Lists):
+    def __getitem__(self, index):
+        return np.zeros(index, np.uint8)
+
+
 class Fives(data.Dataset):
     def __len__(self):
         return 3
@@ -179,6 +185,7 @@ def test_files(tmp_path):
     records = data.RecordFile(tmp_path / "r.rec")
     assert bytes(records[0][0].numpy()) == b"abc"
     assert list(data.InputSplit(str(tmp_path / "r.rec"), records=True))[0] == b"abc"
+    assert list(data.InputSplit(tmp_path / "t.txt"))[1] == b"wo"
     image, label = data.Subset(data.ImageRecords(tmp_path / "r.rec", size=2), [1])[0]
     assert (image.shape, label.tolist()) == ((3, 2, 2), [3])
     (tmp_path / "words").write_text("the cat sat on the mat\n" * 50)
@@ -201,6 +208,209 @@ def test_leaving_early_frees_everything():
     assert gone() is None
 
 
+def test_next_in_a_capture_is_refused(engine):
+    with engine:
+        for loader in (data.Loader(data.ArrayDataset(np.arange(8)), 2), data.Loader(Lists(8), 2, pad=0)):
+            first = next(loader)[-1]
+            with pytest.raises(heddle.Error, match="the same batch in each launch; pass the batch to the step"):
+                engine.capture(lambda loader=loader: next(loader))
+            assert loader.position == 1
+            assert first.shape[0] == 2
+            assert len(list(loader)) == 4
+
+
+def test_functions_of_a_map_see_computed_arrays():
+    x = heddle.ones((600, 600))
+
+    def pending():
+        y = x
+        for _ in range(4):
+            y = heddle.matmul(y, x) / 600
+        return y + 1
+
+    for _ in range(3):
+        mapped = data.MapDataset(data.ArrayDataset(pending()), lambda a: a * 2, arrays=[("f32", (600,))])
+        assert mapped[599][0][-1].item() == 4
+        assert next(data.Loader(data.Subset(mapped, [599]), batch=1))[0][0, 0].item() == 4
+
+    class Computed:
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            return heddle.array(np.full(100_000, index, np.float32)) * 2
+
+    both = data.ConcatDataset([data.ArrayDataset(np.zeros((1, 100_000), np.float32)), Computed()])
+    nested = data.MapDataset(data.MapDataset(both, lambda a: a * 3), lambda a: a + 1)
+    assert [batch[0][0, -1].item() for batch in data.Loader(nested, batch=1)] == [1, 1, 7, 13]
+
+
+def test_stop_iteration_ends_no_epoch():
+    class Stops(Lists):
+        def __getitem__(self, index):
+            return next(iter(())) if index == 5 else super().__getitem__(index)
+
+    loader = data.Loader(Stops(8), batch=2, pad=0)
+    with pytest.raises(RuntimeError, match="has raised StopIteration") as caught:
+        list(loader)
+    assert isinstance(caught.value.__cause__, StopIteration)
+    assert "dataset[5], in a heddle.data.Loader" in caught.value.__notes__
+    assert next(loader)[1].tolist() == [6, 7]
+
+
+@pytest.mark.parametrize("error", [MemoryError, SystemExit, KeyboardInterrupt, heddle.OutOfMemory])
+def test_skip_bad_passes_over_no_error_that_ends_more(error):
+    class Raises(Lists):
+        def __getitem__(self, index):
+            if index == 2:
+                raise error("of the dataset")
+            return index
+
+    loader = data.Loader(Raises(4), batch=4, skip_bad=True)
+    with pytest.raises(error):
+        next(loader)[0].numpy()
+    assert loader.skipped == 0
+
+
+def test_a_full_disk_is_an_error():
+    writer = data.RecordWriter("/dev/full")
+    writer.write(b"abc")
+    with pytest.raises(heddle.Error, match="cannot be written: No space left on device"):
+        writer.close()
+    writer.close()
+    with pytest.raises(heddle.Error, match="No space left"), data.RecordWriter("/dev/full") as writer:
+        writer.write(b"abc")
+
+
+def test_subclasses_of_datasets_may_override_anything():
+    class Short(data.ArrayDataset):
+        def __len__(self):
+            return 3
+
+    assert len(list(data.Loader(Short(np.arange(10)), batch=1))) == 3
+
+    class Described(data.ArrayDataset):
+        arrays = [("f32", (None,))]
+
+    described = data.Loader(Described(np.ones((4, 2), np.float32)), batch=4)
+    assert described.arrays == [(heddle.f32, (None,)), (heddle.i64, ())]
+    assert next(described)[1].tolist() == [2, 2, 2, 2]
+
+
+def test_lengths_of_a_subclass_make_buckets(tmp_path):
+    class Lengths(data.TextLines):
+        def length(self, index):
+            return index % 2
+
+    (tmp_path / "t.txt").write_text("a\nb\nc\nd\n")
+    loader = data.Loader(Lengths([tmp_path / "t.txt"], data.Vocabulary.of_bytes()), batch=2, bucket_by_length=2)
+    assert [loader.indices(0, i) for i in range(2)] == [[1, 3], [0, 2]]
+    assert next(loader)[0].tolist() == [[98], [100]]
+
+
+def test_names_of_classes_may_be_any_bytes(tmp_path):
+    folder = os.fsencode(tmp_path) + b"/b\xff"
+    os.mkdir(folder)
+    with open(folder + b"/1.png", "wb") as file:
+        file.write(png_of(np.zeros((2, 2, 3), np.uint8)))
+    assert data.ImageFolder(tmp_path).classes == [os.fsdecode(b"b\xff")]
+
+
+def test_an_interrupted_next_keeps_the_batch(run):
+    text = """
+import os, signal, threading
+import numpy as np
+from heddle import data
+
+go = threading.Event()
+
+class Slow:
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        if index == 1 and not go.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+            go.wait(30)
+        return np.full(index + 1, index)
+
+loader = data.Loader(Slow(), batch=2, pad=0)
+try:
+    next(loader)
+    print("no interrupt")
+except KeyboardInterrupt:
+    go.set()
+print(loader.position, next(loader)[0][:, 0].tolist())
+"""
+    done = run(text)
+    assert (done.stdout, done.stderr) == ("0 [0, 1]\n", "")
+
+
+def test_the_end_of_a_program_does_not_wait_for_batches_read_ahead(run):
+    text = """
+import atexit, time
+reads = []
+atexit.register(lambda: print(len(reads)))  # after all that is registered later
+
+from heddle import data
+
+class Slow:
+    def __len__(self):
+        return 1000
+
+    def __getitem__(self, index):
+        reads.append(index)
+        time.sleep(0.02)
+        return index
+
+loader = data.Loader(Slow(), batch=100)
+next(loader)
+"""
+    done = run(text)
+    assert done.stderr == ""
+    assert int(done.stdout) < 300
+
+
+def cycles():
+    class Own(Lists):
+        def __init__(self):
+            super().__init__()
+            self.loader = data.Loader(self, batch=2, pad=0)
+            next(self.loader)
+
+    class Chain:
+        def __init__(self):
+            base = data.ConcatDataset([data.ArrayDataset(np.arange(4)), data.ArrayDataset(np.arange(4))])
+            self.dataset = data.MapDataset(data.Subset(data.MapDataset(base, self.function), [0, 5, 2]), self.function)
+            self.loader, self.other = data.Loader(self.dataset, batch=2), data.Loader(self.dataset, batch=1)
+            next(self.loader)
+
+        def function(self, x):
+            return x + 1
+
+    return [Own, Chain]
+
+
+@pytest.mark.parametrize("made", cycles())
+def test_cycles_through_datasets_and_loaders_are_collected(made):
+    heddle.wait_all()
+    for _ in range(3):
+        first, kept = made(), made()
+        gone, inner = weakref.ref(first), kept.loader
+        there = weakref.ref(kept)
+        heddle.wait_all()
+        del first, kept
+        heddle.wait_all()
+        gc.collect()
+        assert gone() is None
+        assert there() is not None  # the loader needs it
+        assert len(next(inner)[0]) >= 1
+        del inner
+        heddle.wait_all()
+        gc.collect()
+        assert there() is None
+
+
 def test_wrong_calls():
     base = data.ArrayDataset(np.arange(4))
     for call, error, text in (
@@ -217,8 +427,13 @@ def test_wrong_calls():
         (lambda: data.MapDataset(base, 3), TypeError, "MapDataset: fn is a int"),
         (lambda: data.ImageFolder(3), TypeError, "ImageFolder: path is a int"),
         (lambda: data.TextLines("x", data.Vocabulary.of_bytes()), TypeError, "TextLines: paths is one path"),
+        (lambda: data.Loader(base, seed=2**64), heddle.InvalidArgument, "Loader: seed is 18446744073709551616"),
+        (lambda: data.Loader(Ragged(), pad=-1), heddle.InvalidArgument, "pad value 0 is -1"),
+        (lambda: data.Augmentation(flip=[])(np.zeros((3, 2, 2))), TypeError, "Augmentation: flip is a list; want a number"),
+        (lambda: data.Vocabulary("word", ["a"], unknown=1), heddle.InvalidArgument, "Vocabulary: unknown is 1"),
         (lambda: data.Loader(base).start(-1), heddle.InvalidArgument, "epoch is -1"),
         (lambda: len(data.Dataset()), TypeError, "Dataset needs __len__"),
     ):
         with pytest.raises(error, match=text):
             call()
+    assert len(data.Loader(base, seed=2**64 - 1)) == 1

@@ -97,6 +97,8 @@ void with_example(const BatchSource& source, const PendingBatch& batch, std::int
       return use(std::move(example), index);
     } catch (const std::bad_alloc&) {
       throw;
+    } catch (const NeverSkipped&) {
+      throw;
     } catch (const std::exception&) {
       if (!source.options.skip_bad) rethrow_of_example(batch, index);
       source.skipped.fetch_add(1, std::memory_order_relaxed);

@@ -36,9 +36,11 @@ class CsvReader {
     } while (fields.size() == 1 && fields[0].empty());
     return true;
   }
-  [[noreturn]] void fail(const std::string& problem) const {
-    throw Error(title_ + ", line " + std::to_string(row_line_) + ": " + problem);
+  [[noreturn]] void fail(const std::string& problem) const { fail(row_line_, problem); }
+  [[noreturn]] void fail(std::int64_t line, const std::string& problem) const {
+    throw Error(title_ + ", line " + std::to_string(line) + ": " + problem);
   }
+  std::int64_t row_line() const { return row_line_; }
 
  private:
   std::string field() {
@@ -48,11 +50,11 @@ class CsvReader {
       text = quoted();
     }
     const char* const begin = at_;
-    while (at_ != end_ && *at_ != delimiter_ && *at_ != '\n') ++at_;
+    while (at_ != end_ && *at_ != delimiter_ && *at_ != '\n' && *at_ != '\r') ++at_;
     text.append(begin, at_);
     more_ = at_ != end_ && *at_ == delimiter_;
-    if (!more_ && !text.empty() && text.back() == '\r') text.pop_back();
     if (!more_ && at_ != end_) ++line_;
+    if (end_ - at_ > 1 && *at_ == '\r' && at_[1] == '\n') ++at_;
     if (at_ != end_) ++at_;
     return text;
   }
@@ -92,6 +94,39 @@ template <class T> bool parse_field(std::string_view text, T& value) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
+}
+
+// Whether a text is meant as a number, however large.
+bool is_number(std::string_view text) {
+  text = trimmed_field(text);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error != std::errc::invalid_argument && end == text.data() + text.size();
+}
+
+// The column of labels, and the lines that they are in.
+struct CsvLabels {
+  std::vector<std::string> texts;
+  std::vector<std::int64_t> lines;
+
+  void add(const std::string& text, std::int64_t line) {
+    texts.push_back(text);
+    lines.push_back(line);
+  }
+};
+
+// The number of classes that a dtype has different numbers for.
+std::int64_t most_classes(DType dtype) {
+  if (dtype == DType::boolean) return 2;
+  return visit_dtype(dtype, []<class T>() -> std::int64_t {
+    if constexpr (std::is_same_v<T, Float16>) return 1 << 11;
+    if constexpr (std::is_same_v<T, BFloat16>) return 1 << 8;
+    if constexpr (std::is_arithmetic_v<T>)
+      return std::numeric_limits<T>::digits >= 63 ? INT64_MAX
+                                                  : std::int64_t{1} << std::numeric_limits<T>::digits;
+    return 0;
+  });
 }
 
 // Values of one array: reals, or integers.
@@ -156,7 +191,7 @@ struct CsvDataset::Contents {
       if (i != label) columns.push_back(i);
     for (const std::size_t column : columns) features.push_back(names[column]);
     CsvValues values{options.feature_dtype, {}, {}};
-    std::vector<std::string> labels;
+    CsvLabels labels;
     std::int64_t rows = 0;
     if (options.header) any = reader.next(row);
     for (; any; any = reader.next(row), ++rows) {
@@ -169,24 +204,36 @@ struct CsvDataset::Contents {
         reader.fail("column '" + names[column] + "' is '" + row[column].substr(0, 40) + "', no " +
                     name_of(options.feature_dtype));
       }
-      if (labelled) labels.push_back(row[label]);
+      if (labelled) labels.add(row[label], reader.row_line());
     }
     arrays.push_back(values.made({rows, static_cast<std::int64_t>(columns.size())}));
-    if (labelled) arrays.push_back(numbered(labels, options.label_dtype));
+    if (labelled) arrays.push_back(numbered(labels, options.label_dtype, names[label], reader));
   }
 
-  // Labels as numbers, or as places among the distinct texts.
-  NDArray numbered(const std::vector<std::string>& labels, DType dtype) {
-    const Shape shape{static_cast<std::int64_t>(labels.size())};
+  // Labels as numbers, or, if none is one, as places among the distinct texts.
+  NDArray numbered(const CsvLabels& labels, DType dtype, const std::string& name, const CsvReader& reader) {
+    const std::vector<std::string>& texts = labels.texts;
+    const Shape shape{static_cast<std::int64_t>(texts.size())};
+    const bool numbers = std::any_of(texts.begin(), texts.end(), is_number);
+    const bool empty = std::all_of(texts.begin(), texts.end(),
+                                   [](const std::string& text) { return trimmed_field(text).empty(); });
     CsvValues values{dtype, {}, {}};
-    bool numbers = true;
-    for (const std::string& label : labels) numbers = numbers && values.add(label);
-    if (numbers) return values.made(shape);
-    const std::set<std::string> distinct(labels.begin(), labels.end());
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      if (numbers || empty ? values.add(texts[i]) : !trimmed_field(texts[i]).empty()) continue;
+      reader.fail(labels.lines[i], "label '" + name + "' is '" + texts[i].substr(0, 40) + "', " +
+                                       (numbers || empty ? std::string("no ") + name_of(dtype)
+                                                         : std::string("where others are texts")));
+    }
+    if (numbers || empty) return values.made(shape);
+    const std::set<std::string> distinct(texts.begin(), texts.end());
     classes.assign(distinct.begin(), distinct.end());
+    if (static_cast<std::int64_t>(classes.size()) > most_classes(dtype)) {
+      reader.fail(labels.lines[0], "label '" + name + "' has " + std::to_string(classes.size()) +
+                                       " distinct texts, more than " + name_of(dtype) + " has numbers for");
+    }
     std::vector<std::int64_t> ids;
-    for (const std::string& label : labels)
-      ids.push_back(std::lower_bound(classes.begin(), classes.end(), label) - classes.begin());
+    for (const std::string& text : texts)
+      ids.push_back(std::lower_bound(classes.begin(), classes.end(), text) - classes.begin());
     return array(ids, shape).astype(dtype);
   }
 };
@@ -194,6 +241,8 @@ struct CsvDataset::Contents {
 CsvDataset::CsvDataset(const std::string& path, const CsvDatasetOptions& options, Where where)
     : CsvDataset([&] {
         const CallSite site(where);
+        if (options.delimiter == '"' || options.delimiter == '\n' || options.delimiter == '\r')
+          throw InvalidArgument("CsvDataset: delimiter is a quote or a line's end; wanted another character");
         return ndarray_detail::in_file_call("CsvDataset", [&] { return Contents(path, options, where); });
       }()) {}
 

@@ -85,9 +85,10 @@ void EpochOrder::sort_by_length(std::span<const std::int64_t> lengths, const Loa
 
 std::vector<std::int64_t> EpochOrder::indices(std::int64_t batch) const {
   const std::int64_t begin = batches_[static_cast<std::size_t>(batch)];
-  const std::int64_t end = std::min(begin + batch_ * ranks_, static_cast<std::int64_t>(order_.size()));
+  const std::int64_t end =
+      begin + std::min(batch_ * ranks_, static_cast<std::int64_t>(order_.size()) - begin);
   std::vector<std::int64_t> result;
-  result.reserve(static_cast<std::size_t>(batch_));
+  result.reserve(static_cast<std::size_t>((end - begin + ranks_ - 1) / ranks_));
   for (std::int64_t i = begin + rank_; i < end; i += ranks_)
     result.push_back(order_[static_cast<std::size_t>(i)]);
   return result;

@@ -116,7 +116,9 @@ struct ImageFolder::Listing {
       for (const std::filesystem::directory_entry& entry :
            std::filesystem::recursive_directory_iterator(folder)) {
         const std::string extension = lower_extension(entry.path());
-        if (entry.is_regular_file() && (extension == ".png" || extension == ".jpg" || extension == ".jpeg"))
+        std::error_code ignored;  // of a link that leads nowhere
+        if (entry.is_regular_file(ignored) &&
+            (extension == ".png" || extension == ".jpg" || extension == ".jpeg"))
           paths.push_back(entry.path().string());
       }
     } catch (const std::filesystem::filesystem_error& error) {
@@ -127,9 +129,9 @@ struct ImageFolder::Listing {
 
   explicit Listing(const std::string& folder) {
     namespace fs = std::filesystem;
-    std::error_code error;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
-      if (entry.is_directory()) classes.push_back(entry.path().filename().string());
+    std::error_code error, ignored;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+      if (at->is_directory(ignored)) classes.push_back(at->path().filename().string());
     if (error) throw Error("ImageFolder: folder '" + folder + "' cannot be read: " + error.message());
     std::sort(classes.begin(), classes.end());
     for (std::size_t label = 0; label < classes.size(); ++label) {

@@ -8,34 +8,20 @@
 #include <unistd.h>
 
 namespace heddle::data_detail {
-namespace {
-
-class OpenFile {
- public:
-  explicit OpenFile(const std::string& path) : path_(path) {
-    if (path.find('\0') != std::string::npos) throw Error("a file's name has a zero byte");
-    file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file_ < 0) fail(std::string("cannot be opened: ") + std::strerror(errno));
-    struct stat status;
-    if (::fstat(file_, &status) != 0 || !S_ISREG(status.st_mode)) {
-      ::close(file_);
-      fail("is not a regular file");
-    }
-    size = status.st_size;
+// Without O_NONBLOCK, to open a pipe would wait for its writer.
+OpenFile::OpenFile(const std::string& path) : title_(title_of(path)) {
+  if (path.find('\0') != std::string::npos) throw Error("a file's name has a zero byte");
+  file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file_ < 0) fail(std::string("cannot be opened: ") + std::strerror(errno));
+  struct stat status;
+  if (::fstat(file_, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(file_);
+    fail("is not a regular file");
   }
-  ~OpenFile() { ::close(file_); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  [[noreturn]] void fail(const std::string& problem) const { throw Error(title_of(path_) + " " + problem); }
-  int handle() const { return file_; }
-  std::int64_t size = 0;
+  size = status.st_size;
+}
 
- private:
-  const std::string& path_;
-  int file_ = -1;
-};
-
-}  // namespace
+OpenFile::~OpenFile() { ::close(file_); }
 
 std::string title_of(const std::string& path) { return "file '" + path + "'"; }
 

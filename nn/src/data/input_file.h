@@ -15,6 +15,22 @@ namespace heddle::data_detail {
 std::string title_of(const std::string& path);
 [[noreturn]] void fail_at(const std::string& title, std::int64_t offset, const std::string& problem);
 
+// A regular file, open for reading. Throws Error naming the file.
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& path);
+  ~OpenFile();
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  [[noreturn]] void fail(const std::string& problem) const { throw Error(title_ + " " + problem); }
+  int handle() const { return file_; }
+  std::int64_t size = 0;
+
+ private:
+  std::string title_;
+  int file_ = -1;
+};
+
 // The bytes of a regular file, `most` at most. Throws Error naming the file.
 std::vector<std::byte> read_bytes(const std::string& path, std::int64_t most = std::int64_t{1} << 32);
 

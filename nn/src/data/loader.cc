@@ -1,8 +1,13 @@
+#include <cmath>
 #include <deque>
+#include <limits>
+#include <sstream>
+#include <type_traits>
 
 #include <heddle/array_op.h>
 #include <heddle/check.h>
 #include <heddle/data/loader.h>
+#include <heddle/graph.h>
 
 #include "data/batch.h"
 
@@ -40,7 +45,7 @@ void check_range(const char* name, std::int64_t value, std::int64_t least, std::
 
 void check_options(const LoaderOptions& options) {
   check_range("batch", options.batch, 1, std::int64_t{1} << 40);
-  check_range("ranks", options.ranks, 1, 1 << 24);
+  check_range("ranks", options.ranks, 1, 1 << 22);  // batch * ranks fits
   check_range("rank", options.rank, 0, options.ranks - 1);
   check_range("ahead", options.ahead, 0, 1024);
   check_range("bucket_by_length", options.bucket_by_length, 0, std::int64_t{1} << 32);
@@ -57,6 +62,33 @@ std::vector<std::int64_t> lengths_of_examples(const Dataset& dataset) {
                 std::to_string(lengths.back()) + " for example " + std::to_string(i));
   }
   return lengths;
+}
+
+// Whether an array of T can hold the value: reals may be rounded, but not to infinity.
+template <class T> bool holds_value(double value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value == 0 || value == 1;
+  } else if constexpr (std::is_integral_v<T>) {
+    return value == std::trunc(value) && value >= static_cast<double>(std::numeric_limits<T>::min()) &&
+           value < std::ldexp(1.0, std::numeric_limits<T>::digits);
+  } else {
+    return !std::isfinite(value) || std::isfinite(static_cast<double>(static_cast<T>(value)));
+  }
+}
+
+// A value for an array whose sizes do not vary is not used.
+void check_pad(const BatchSource& source) {
+  const std::vector<double>& pad = source.options.pad;
+  for (std::size_t k = 0; k < pad.size(); ++k) {
+    const ExampleArray& array = source.arrays[k];
+    if (varying_axes(array.shape).empty() ||
+        visit_dtype(array.dtype, [&]<class T> { return holds_value<T>(pad[k]); }))
+      continue;
+    std::ostringstream shown;
+    shown << pad[k];
+    fail_loader("pad value " + std::to_string(k) + " is " + shown.str() + "; wanted one that " +
+                name_of(array.dtype) + " has, the dtype of array " + std::to_string(k));
+  }
 }
 
 // Fills in what the source says of arrays.
@@ -85,6 +117,7 @@ void describe(BatchSource& source) {
       if (size == kInferred) source.fixed = false;
     }
   }
+  check_pad(source);
 }
 
 }  // namespace
@@ -129,6 +162,7 @@ std::vector<ExampleArray> Loader::arrays() const {
   return arrays;
 }
 std::int64_t Loader::skipped() const { return state_->source->skipped; }
+bool Loader::is_idle() const { return state_->source.use_count() == 1; }
 const LoaderOptions& Loader::options() const { return state_->options(); }
 
 void Loader::start(std::int64_t epoch, std::int64_t first) {
@@ -137,9 +171,14 @@ void Loader::start(std::int64_t epoch, std::int64_t first) {
   // The same epoch's order is kept, as without shuffle that of every epoch.
   if (!state_->order || (epoch != state_->epoch && state_->options().shuffle))
     state_->order.emplace(state_->order_of(epoch));
-  state_->drop();
   state_->epoch = epoch;
-  state_->next = state_->pushed = first;
+  state_->next = first;
+  drop();
+}
+
+void Loader::drop() {
+  state_->drop();
+  state_->pushed = state_->next;
 }
 
 std::vector<std::int64_t> Loader::indices(std::int64_t epoch, std::int64_t batch) const {
@@ -167,19 +206,43 @@ void Loader::push(std::int64_t number) {
   }
   Access access = array_access("load_batch", source->used, batch->outputs);
   if (batch->done) access.mutate.add(batch->done);
-  batch->engine->push([source, batch] { fill_batch(*source, *batch); }, access, state_->where);
-  state_->pending.push_back(std::move(batch));
+  state_->pending.push_back(batch);
+  try {
+    batch->engine->push([source, batch] { fill_batch(*source, *batch); }, access, state_->where);
+  } catch (...) {
+    state_->pending.pop_back();
+    throw;
+  }
+  ++state_->pushed;
+}
+
+// A push that fails leaves the batch for the next call.
+bool Loader::read_ahead(std::size_t count) {
+  if (is_capturing()) {
+    throw Error(
+        "Loader: next() in a capture would give the same batch in each launch; pass the batch to the step");
+  }
+  if (!state_->order) start(state_->epoch, state_->next);
+  while (state_->pushed < state_->size && state_->pending.size() < count) push(state_->pushed);
+  return state_->next < state_->size;
+}
+
+void Loader::wait() {
+  if (!read_ahead(static_cast<std::size_t>(std::max(1, state_->options().ahead)))) return;
+  const std::shared_ptr<PendingBatch> batch = state_->pending.front();
+  try {
+    if (batch->done) batch->engine->wait(batch->done);
+  } catch (...) {  // next() throws it
+  }
 }
 
 std::vector<NDArray> Loader::next() {
-  if (!state_->order) start(state_->epoch, state_->next);
-  if (state_->next == state_->size) return {};
-  const auto most = static_cast<std::size_t>(std::max(1, state_->options().ahead));
-  while (state_->pushed < state_->size && state_->pending.size() < most) push(state_->pushed++);
+  const int ahead = state_->options().ahead;
+  if (!read_ahead(static_cast<std::size_t>(std::max(1, ahead)))) return {};
+  if (ahead > 0) read_ahead(static_cast<std::size_t>(ahead) + 1);
   const std::shared_ptr<PendingBatch> batch = state_->pending.front();
   state_->pending.pop_front();
   ++state_->next;
-  if (state_->options().ahead > 0 && state_->pushed < state_->size) push(state_->pushed++);
   if (batch->done) batch->engine->wait(batch->done);
   return batch->outputs;
 }

@@ -13,6 +13,7 @@ namespace {
 RecordWriter::RecordWriter(const std::string&) { fail_without_dmlc("RecordWriter"); }
 void RecordWriter::write(std::string_view) {}
 void RecordWriter::write_image(std::string_view, float, std::uint64_t) {}
+void RecordWriter::close() {}
 
 RecordFile::RecordFile(const std::string&) { fail_without_dmlc("RecordFile"); }
 Example RecordFile::read(std::int64_t) const { return {}; }

@@ -49,6 +49,9 @@ bool read_png_head(PngReader& reader, int channels) {
   if (setjmp(png_jmpbuf(reader.png))) return false;
   png_set_read_fn(reader.png, &reader, read_png_bytes);
   png_set_user_limits(reader.png, 0x7fffffff, 0x7fffffff);
+  // Texts and profiles, which are packed, would be unpacked into memory, however many there are.
+  static constexpr png_byte kUnused[] = "tEXt\0zTXt\0iTXt\0iCCP\0eXIf\0sPLT";
+  png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, kUnused, sizeof kUnused / 5);
   png_read_info(reader.png, reader.info);
   const int color = png_get_color_type(reader.png, reader.info);
   reader.width = png_get_image_width(reader.png, reader.info);

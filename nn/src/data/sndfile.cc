@@ -1,6 +1,8 @@
 #include <algorithm>
-#include <fstream>
 #include <sndfile.h>
+#include <string_view>
+#include <unistd.h>
+#include <vector>
 
 #include "data/audio_codec.h"
 #include "data/input_file.h"
@@ -8,15 +10,50 @@
 namespace heddle::data_detail {
 namespace {
 
+std::int64_t number_at(const unsigned char* bytes, bool big_endian) {
+  std::int64_t number = 0;
+  for (int i = 0; i < 4; ++i) number = number << 8 | bytes[big_endian ? i : 3 - i];
+  return number;
+}
+
+constexpr std::int64_t kAnySize = 0xffffffff;  // what programs write that do not know it yet
+
+// libsndfile takes a WAV, AIFF or AU file that is cut short for a shorter one.
+void check_sizes(const OpenFile& file, const std::string& title) {
+  unsigned char head[12] = {};
+  const auto read = [&](std::int64_t at) { return ::pread(file.handle(), head, sizeof head, at) >= 8; };
+  const auto check = [&](std::int64_t end) {
+    if (end > file.size)
+      fail_at(title, file.size, "the file ends here; its head says " + std::to_string(end) + " bytes");
+  };
+  if (!read(0)) throw Error(title + " ends after " + std::to_string(file.size) + " bytes");
+  const std::string_view kind(reinterpret_cast<const char*>(head), 4);
+  if (kind == ".snd") {
+    const std::int64_t bytes = number_at(head + 8, true);
+    if (file.size >= 12 && bytes != kAnySize) check(number_at(head + 4, true) + bytes);
+  }
+  if (kind != "RIFF" && kind != "FORM") return;
+  const bool big_endian = kind == "FORM";
+  std::int64_t bytes = number_at(head + 4, big_endian);
+  if (bytes != kAnySize) check(8 + bytes);
+  const std::int64_t end = bytes == kAnySize ? file.size : 8 + bytes;
+  for (std::int64_t at = 12; at + 8 <= end && read(at); at += 8 + bytes + (bytes & 1)) {
+    bytes = number_at(head + 4, big_endian);
+    if (bytes == kAnySize) return;
+    check(at + 8 + bytes);
+  }
+}
+
 // A sound file that is open.
 struct SoundFile {
   std::string title;
+  OpenFile opened;
   SF_INFO info{};
   SNDFILE* file = nullptr;
 
-  explicit SoundFile(const std::string& path) : title(title_of(path)) {
-    check_riff(path);
-    file = sf_open(path.c_str(), SFM_READ, &info);
+  explicit SoundFile(const std::string& path) : title(title_of(path)), opened(path) {
+    check_sizes(opened, title);
+    file = sf_open_fd(opened.handle(), SFM_READ, &info, SF_FALSE);
     if (!file) throw Error(title + ": " + sf_strerror(nullptr));
   }
   ~SoundFile() {
@@ -24,22 +61,6 @@ struct SoundFile {
   }
   SoundFile(const SoundFile&) = delete;
   SoundFile& operator=(const SoundFile&) = delete;
-
-  // libsndfile takes a WAV file that is cut short for a shorter one.
-  void check_riff(const std::string& path) const {
-    std::ifstream in(path, std::ios::binary | std::ios::ate);
-    if (!in) throw Error(title + " cannot be opened");
-    const std::int64_t size = in.tellg();
-    in.seekg(0);
-    unsigned char head[8] = {};
-    if (!in.read(reinterpret_cast<char*>(head), sizeof head))
-      throw Error(title + " ends after " + std::to_string(size) + " bytes");
-    if (head[0] != 'R' || head[1] != 'I' || head[2] != 'F' || head[3] != 'F') return;
-    const std::int64_t claimed =
-        8 + (std::int64_t{head[4]} | head[5] << 8 | head[6] << 16 | std::int64_t{head[7]} << 24);
-    if (claimed > size && claimed != 8 + std::int64_t{0xffffffff})
-      fail_at(title, size, "the file ends here; its head says " + std::to_string(claimed) + " bytes");
-  }
 };
 
 // Interleaved channels become rows, or their mean.

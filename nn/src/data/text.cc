@@ -101,6 +101,10 @@ Vocabulary Vocabulary::of_words(const std::string& text, std::int64_t least, std
 }
 
 std::vector<std::int64_t> Vocabulary::encode(std::string_view text) const {
+  if (unknown >= size()) {
+    throw InvalidArgument("Vocabulary: unknown is " + std::to_string(unknown) + "; wanted an id below " +
+                          std::to_string(size()) + ", or -1");
+  }
   std::vector<std::int64_t> ids;
   for_tokens(unit_, text, [&](std::string_view token) {
     const auto found = ids_.find(token);

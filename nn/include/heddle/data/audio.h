@@ -20,7 +20,7 @@ struct Audio {
   std::int64_t rate = 0;  // frames a second
 };
 
-// Blocks. Throws Error naming the file and where it ends too early.
+// Blocks. Throws Error naming the file, and where a WAV, AIFF or AU file ends too early.
 Audio read_audio(const std::string& path, const AudioOptions& options = {}, Where where = Where::current());
 
 // Examples {samples, label i64 ()} of a list of files. Numbers of frames differ; without mono, all have the

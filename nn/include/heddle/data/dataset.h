@@ -30,6 +30,11 @@ struct ExampleArray {
   Shape shape = {};  // a size that differs between examples is kInferred
 };
 
+// A second base for errors of read() that LoaderOptions::skip_bad does not pass over, such as the wish to end the program.
+struct NeverSkipped {
+  virtual ~NeverSkipped() = default;
+};
+
 // A list of examples. Loaders call the const members on worker threads, several at once.
 class Dataset {
  public:

@@ -46,7 +46,7 @@ struct LoaderOptions {
   std::optional<Augmentation> augment = {};
   int augment_array = 0;
   // An example that cannot be read is replaced by the one behind it in the dataset, and counted; a hundred in a row are
-  // an error. OutOfMemory stays an error.
+  // an error. OutOfMemory and errors that derive from NeverSkipped stay errors.
   bool skip_bad = false;
 };
 
@@ -74,7 +74,12 @@ class Loader : public Batches {
   // Drops what was read ahead. Throws InvalidArgument for an epoch below 0, or `first` outside of 0 .. size().
   void start(std::int64_t epoch, std::int64_t first = 0) override;
   // Before the first start(): batches of epoch 0. After the last batch: no arrays, until the next start().
+  // If a batch that is read ahead cannot be begun, as without memory, that is thrown, and the next call tries again. In a
+  // capture: Error.
   std::vector<NDArray> next() override;
+  void drop();  // drops what was read ahead; next() reads it again
+  // Blocks until next() would return at once. An error is that of next().
+  void wait();
 
   std::int64_t epoch() const;     // of start()
   std::int64_t position() const;  // number of the batch that next() gives: for start() in a later run
@@ -83,9 +88,11 @@ class Loader : public Batches {
   std::vector<ExampleArray> arrays() const;  // those of a batch, without axis 0
   std::int64_t skipped() const;  // examples that were bad, in all batches so far; may count some read ahead
   const LoaderOptions& options() const;
+  bool is_idle() const;  // whether no op that reads the dataset is under way
 
  private:
   void push(std::int64_t batch);
+  bool read_ahead(std::size_t count);  // whether there is a next batch
   std::shared_ptr<data_detail::LoaderState> state_;
 };
 

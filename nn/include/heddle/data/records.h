@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-// Writes records one after the other. Not thread-safe. Errors name the file.
+// Writes records one after the other. Not thread-safe. Errors name the file. The destructor closes it without an error.
 class RecordWriter {
  public:
   explicit RecordWriter(const std::string& path);
@@ -21,6 +21,7 @@ class RecordWriter {
   void write(std::string_view record);  // below 512 MiB
   // As MXNet's im2rec does: an image file's bytes with a label.
   void write_image(std::string_view image, float label, std::uint64_t id = 0);
+  void close();  // throws Error if not all could be written; afterwards, does nothing
 
  private:
   struct Stream;
@@ -62,8 +63,8 @@ class ImageRecords : public Dataset {
 };
 
 // Part `part` of `parts` of files, cut at records, which are read one after the other: for sets that are too large to be
-// looked through first. `uri` is a file, a folder, or several with ';' between them. Reads ahead on a thread of its own. Not
-// thread-safe.
+// looked through first. `uri` is a file, a folder, or several with ';' between them, without '#' and '?' in their names. Reads ahead on
+// a thread of its own. Not thread-safe. Throws Error for what does not exist and for damaged records.
 class InputSplit {
  public:
   enum class Kind { text, records };  // lines, or RecordIO
@@ -75,6 +76,8 @@ class InputSplit {
 
  private:
   struct Split;
+  std::optional<std::string> next_line();
+  std::optional<std::string> next_record();
   std::shared_ptr<Split> split_;
   std::string uri_;
 };

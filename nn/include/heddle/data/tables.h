@@ -23,7 +23,7 @@ struct CsvDatasetOptions {
 };
 
 // A table (RFC 4180, with quoted fields). Examples are {features (k), label ()}. An empty field is NaN, and an error for
-// integers. Where a label is no number, labels count the distinct texts in their order.
+// integers. Where no label is a number, labels count the distinct texts in their order. Lines end with \n, \r\n or \r.
 class CsvDataset : public ArrayDataset {
  public:
   // Reads the file. Throws Error naming the file, line and column.
