@@ -7,6 +7,7 @@
 #include <heddle/callbacks.h>
 
 #include "fit/monitor.h"
+#include "fit/writable.h"
 
 namespace heddle {
 
@@ -66,8 +67,9 @@ ModelCheckpoint::ModelCheckpoint(std::string path, ModelCheckpointOptions option
 void ModelCheckpoint::on_train_begin(FitRun& run) {
   if (!options_.monitor.empty()) check_monitor("ModelCheckpoint", run, options_.monitor);
   check_placeholders(path_, run, options_.every_steps > 0);
+  if (run.rank() == 0) check_writable("ModelCheckpoint", path_);
   if (run.epoch() > 0 || run.batch() > 0) return;
-  has_best_ = false;
+  best_.reset();
   files_.clear();
 }
 
@@ -80,9 +82,8 @@ void ModelCheckpoint::on_batch_end(FitRun& run) {
 void ModelCheckpoint::on_epoch_end(FitRun& run, const FitValues& values) {
   if (!options_.monitor.empty()) {
     const double value = values.at(options_.monitor);
-    if (has_best_ && !is_better(value, best_, wants_more(options_.monitor, options_.mode), 0)) return;
+    if (!is_better(value, best_, wants_more(options_.monitor, options_.mode), 0)) return;
     best_ = value;
-    has_best_ = true;
   } else if (options_.every_epochs == 0 || (run.epoch() + 1) % options_.every_epochs != 0) {
     return;
   }
@@ -95,8 +96,11 @@ void ModelCheckpoint::on_interrupt(FitRun& run) {
 
 void ModelCheckpoint::save(FitRun& run, const FitValues& values) {
   const std::string path = filled(path_, run, values);
-  if (options_.keep > 0 && (files_.empty() || files_.back() != path)) files_.push_back(path);
-  if (options_.keep > 0) remove_old(run, options_.keep + 1);
+  if (options_.keep > 0) {
+    std::erase(files_, path);  // a path may come again, and is then the newest
+    files_.push_back(path);
+    remove_old(run, options_.keep + 1);
+  }
   run.save(path);
 }
 
@@ -117,14 +121,13 @@ void ModelCheckpoint::on_train_end(FitRun& run) {
 
 CallbackState ModelCheckpoint::state() const {
   CallbackState state;
-  if (has_best_) state.numbers["best"] = best_;
+  if (best_) state.numbers["best"] = *best_;
   for (std::size_t i = 0; i < files_.size(); ++i) state.texts[std::to_string(i)] = files_[i];
   return state;
 }
 
 void ModelCheckpoint::set_state(const CallbackState& state) {
-  has_best_ = state.numbers.contains("best");
-  if (has_best_) best_ = state.numbers.at("best");
+  best_ = state.numbers.contains("best") ? std::optional(state.numbers.at("best")) : std::nullopt;
   files_.clear();
   for (std::size_t i = 0; state.texts.contains(std::to_string(i)); ++i)
     files_.push_back(state.texts.at(std::to_string(i)));
