@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
+#include <map>
+#include <system_error>
 #include <utility>
 
 #include <heddle/callbacks.h>
@@ -38,6 +41,39 @@ std::string filled(const std::string& path, const FitRun& run, const FitValues& 
   return text;
 }
 
+// The files of a run that went further before it was killed, as older ones: a pattern with {epoch} or {step} alone tells.
+void add_later_files(std::vector<std::string>& files, const std::string& pattern, const FitRun& run) {
+  const std::filesystem::path path(pattern);
+  const std::string name = path.filename().string();
+  const std::size_t open = name.find('{'), close = name.find('}', open);
+  if (open == std::string::npos || close == std::string::npos || name.find('{', close) != std::string::npos ||
+      path.parent_path().string().find('{') != std::string::npos)
+    return;
+  const std::string what = name.substr(open + 1, close - open - 1);
+  if (what != "epoch" && what != "step") return;
+  const std::int64_t done = what == "epoch" ? run.epoch() : run.step();
+  const std::string head = name.substr(0, open), tail = name.substr(close + 1);
+  std::map<std::int64_t, std::string> later;
+  std::error_code ignored;
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  for (const auto& one : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string file = one.path().filename().string();
+    if (file.size() <= head.size() + tail.size() || !file.starts_with(head) || !file.ends_with(tail))
+      continue;
+    const std::string digits = file.substr(head.size(), file.size() - head.size() - tail.size());
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error != std::errc() || end != digits.data() + digits.size() || number <= done) continue;
+    later[number] = (path.parent_path() / file).string();
+  }
+  std::vector<std::string> all;
+  for (const auto& [number, file] : later) {
+    std::erase(files, file);
+    all.push_back(file);
+  }
+  files.insert(files.begin(), all.begin(), all.end());
+}
+
 void check_placeholders(const std::string& path, const FitRun& run, bool by_steps) {
   for (std::size_t open = path.find('{'); open != std::string::npos; open = path.find('{', open + 1)) {
     const std::size_t close = path.find('}', open);
@@ -68,7 +104,10 @@ void ModelCheckpoint::on_train_begin(FitRun& run) {
   if (!options_.monitor.empty()) check_monitor("ModelCheckpoint", run, options_.monitor);
   check_placeholders(path_, run, options_.every_steps > 0);
   if (run.rank() == 0) check_writable("ModelCheckpoint", path_);
-  if (run.epoch() > 0 || run.batch() > 0) return;
+  if (run.epoch() > 0 || run.batch() > 0) {
+    if (options_.keep > 0 && run.rank() == 0) add_later_files(files_, path_, run);
+    return;
+  }
   best_.reset();
   files_.clear();
 }

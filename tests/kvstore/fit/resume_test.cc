@@ -158,6 +158,22 @@ TEST_CASE("fit: what cannot be resumed is refused") {
   CHECK(contains(message_of<Error>([&] { program.fit(all); }), "cannot be read"));
 }
 
+TEST_CASE("ModelCheckpoint: files that a killed run has written later are not kept beside the last ones") {
+  TemporaryDirectory directory;
+  FitProgram program, again;
+  FitOptions all = program.options(5);
+  all.callbacks = {std::make_shared<ModelCheckpoint>(directory.file("{epoch}.run"))};
+  program.fit(all);
+  all = again.options(3);
+  all.callbacks = {
+      std::make_shared<ModelCheckpoint>(directory.file("{epoch}.run"), ModelCheckpointOptions{.keep = 1})};
+  all.resume = directory.file("2.run");
+  again.fit(all);
+  for (const std::string number : {"3", "4", "5"})
+    CHECK(std::filesystem::exists(directory.file(number + ".run")) == (number == "3"));
+  CHECK(std::filesystem::exists(directory.file("1.run")));
+}
+
 TEST_CASE("fit: a callback without a state is counted among those of its class") {
   struct Named : Callback {
     double number = 0;
