@@ -167,7 +167,7 @@ def _check(function: str, name: str, value: _typing.Any) -> _typing.Any:
         raise TypeError(f"{function}: {name} is a {type(value).__name__}; want {wanted}")
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**31) <= value < 2**31 and name != "seed":
         raise _errors.InvalidArgument(f"{function}: {name} is {value}; want an int of 32 bits")
-    if name == "notes" and not all(isinstance(one, str) for pair in value.items() for one in pair):
+    if name == "notes" and not all(isinstance(one, str) for pair in _typing.cast("dict[str, str]", value).items() for one in pair):
         raise TypeError(f"{function}: notes has something else than texts")
     return value
 
