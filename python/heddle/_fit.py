@@ -1,5 +1,7 @@
 """fit, evaluate and predict: training loops for arrays, loaders, and what can be iterated over."""
 
+import collections.abc as _abc
+import operator as _operator
 import os as _os
 import signal as _signal
 import threading as _threading
@@ -26,6 +28,13 @@ class History(dict[str, list[float]]):
         self.stopped = stopped
 
 
+def _once(function: str, source: object) -> str:
+    return (
+        f"{function}: the data are a {type(source).__name__}, which cannot be begun anew for each epoch; "
+        f"want a list, a loader or an object whose __iter__ begins anew"
+    )
+
+
 class _Iterated:
     """Batches of an iterable, which each epoch begins anew."""
 
@@ -45,10 +54,7 @@ class _Iterated:
             self._source.set_epoch(epoch)
         self._batches = iter(self._source)
         if self._batches is self._source:
-            raise _errors.InvalidArgument(
-                f"{self._function}: the data are a {type(self._source).__name__}, which cannot be begun anew for each epoch; "
-                f"want a list, a loader or an object whose __iter__ begins anew"
-            )
+            raise _errors.InvalidArgument(_once(self._function, self._source))
         for _ in range(first):
             next(self._batches, None)
 
@@ -90,6 +96,8 @@ def _data(function: str, data: _Data) -> _typing.Any:
         return list(data)
     if hasattr(data, "start") and (hasattr(data, "next") or hasattr(data, "__next__")):
         return _Started(data)
+    if isinstance(data, _abc.Iterator):
+        raise _errors.InvalidArgument(_once(function, data))
     if hasattr(data, "__iter__") and not isinstance(data, (str, bytes, dict)):
         return _Iterated(function, data)
     raise TypeError(f"{function}: the data are a {type(data).__name__}; want a tuple of arrays, a loader or an iterable of batches")
@@ -137,6 +145,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "seed": ((int,), "an int"),
     "labels": ((int,), "an int"),
     "accumulate": ((int,), "an int"),
+    "inputs": ((int,), "an int"),
     "shuffle": ((bool,), "a bool"),
     "stop_on_nan": ((bool,), "a bool"),
     "capture": ((bool, type(None)), "a bool or None"),
@@ -147,16 +156,20 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 }
 
 
-def _check(function: str, name: str, value: object) -> None:
+def _check(function: str, name: str, value: _typing.Any) -> _typing.Any:
+    """The value, an integer of NumPy as an int."""
     if name not in _KINDS:
-        return
+        return value
     kinds, wanted = _KINDS[name]
+    if int in kinds and not isinstance(value, (bool, float)) and hasattr(value, "__index__"):
+        value = _operator.index(value)
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         raise TypeError(f"{function}: {name} is a {type(value).__name__}; want {wanted}")
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**31) <= value < 2**31 and name != "seed":
         raise _errors.InvalidArgument(f"{function}: {name} is {value}; want an int of 32 bits")
-    if name == "notes" and not all(isinstance(one, str) for pair in value.items() for one in pair):  # type: ignore[attr-defined]
+    if name == "notes" and not all(isinstance(one, str) for pair in _typing.cast("dict[str, str]", value).items() for one in pair):
         raise TypeError(f"{function}: notes has something else than texts")
+    return value
 
 
 class _Interrupts:
@@ -181,6 +194,8 @@ class _Interrupts:
         if _Interrupts.current is self:
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)
             _Interrupts.current = None
+            if self.noted and exception[0] is None:
+                raise KeyboardInterrupt
 
     def _note(self, number: int, frame: "_types.FrameType | None") -> None:
         if self.noted:
@@ -246,13 +261,12 @@ def fit(
         "generators": {} if generators is None else generators,
         "notes": {} if notes is None else notes,
     }
-    for name, value in options.items():
-        _check("fit", name, value)
+    options = {name: _check("fit", name, value) for name, value in options.items()}
     for key, value in options["generators"].items():
         if not isinstance(value, _heddle.Generator):
             raise TypeError(f"fit: generators has a {type(value).__name__} under {key!r}; want Generators")
-    if not 0 <= seed < 2**64:
-        raise _errors.InvalidArgument(f"fit: seed is {seed}; want 0 to 2**64 - 1")
+    if not 0 <= options["seed"] < 2**64:
+        raise _errors.InvalidArgument(f"fit: seed is {options['seed']}; want 0 to 2**64 - 1")
     if not isinstance(trainer, _heddle.Trainer):
         raise TypeError(f"fit: trainer is a {type(trainer).__name__}; want a Trainer")
     with _Interrupts() as interrupts:
@@ -274,8 +288,8 @@ def evaluate(
     labels: int = -1,
 ) -> dict[str, float]:
     """The loss and metrics of all batches, as fit() takes them, in inference and without gradients."""
-    _check("evaluate", "batch", batch)
-    _check("evaluate", "labels", labels)
+    batch = _check("evaluate", "batch", batch)
+    labels = _check("evaluate", "labels", labels)
     return _heddle._evaluate(
         net, _data("evaluate", data), _loss("evaluate", loss), _metrics("evaluate", metrics), batch, _names("evaluate", outputs), labels
     )
@@ -284,8 +298,7 @@ def evaluate(
 def predict(net: _heddle.Module, data: _Data, *, batch: int = 32, inputs: int = -1) -> _typing.Any:
     """The network's output for all batches, one below the other; a list of them if it has several. `inputs`: how many first arrays
     of a batch are inputs; -1: as many as the network has."""
-    _check("predict", "batch", batch)
-    if not isinstance(inputs, int) or isinstance(inputs, bool):
-        raise TypeError(f"predict: inputs is a {type(inputs).__name__}; want an int")
+    batch = _check("predict", "batch", batch)
+    inputs = _check("predict", "inputs", inputs)
     outputs = _heddle._predict(net, _data("predict", data), batch, inputs)
     return outputs[0] if len(outputs) == 1 else outputs

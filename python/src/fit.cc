@@ -180,6 +180,16 @@ nb::tuple fit_for_python(nb::object net, nb::object trainer, nb::handle data, nb
     check_signals();
     check();
   };
+  all.is_interrupt = [] {
+    try {
+      throw;
+    } catch (nb::python_error& error) {
+      const CallsPython calling(false);
+      return error.matches(PyExc_KeyboardInterrupt);
+    } catch (...) {
+      return false;
+    }
+  };
   const FitData source = data_of("fit", data);
   const RunScope scope(net, trainer);
   const History history = locked.call([&](Trainer& of) {

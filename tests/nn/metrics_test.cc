@@ -444,6 +444,14 @@ TEST_CASE("metrics of classes: before the first batch the state of another one t
   CHECK_THROWS_AS(F1().merge(zeros({3, 2}, DType::f64)), InvalidArgument);
 }
 
+TEST_CASE("R2: before the first batch the state of another one tells the number of columns") {
+  R2 whole, merged;
+  whole.update(array<float>({1, 2, 3, 5, 4, 4}, {3, 2}), array<float>({1, 2, 4, 4, 5, 5}, {3, 2}));
+  merged.merge(whole.state());
+  CHECK(merged.value() == whole.value());
+  CHECK_THROWS_AS(R2().merge(zeros({3, 2}, DType::f64)), InvalidArgument);
+}
+
 TEST_CASE("update never waits: it takes arrays that are computed later") {
   Engine engine({.workers = 2});
   const EngineScope scope(engine);

@@ -264,6 +264,55 @@ def test_interrupt_saves_and_raises(tmp_path):
     assert trainer.steps == 9 and history.epochs == [0, 1, 2]
 
 
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread")
+def test_interrupts_at_every_place(tmp_path):
+    x, y = points()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+
+        class Late(heddle.Callback):
+            def on_train_end(self, run):
+                os.kill(os.getpid(), signal.SIGINT)
+
+        net, trainer = program()
+        with pytest.raises(KeyboardInterrupt):
+            heddle.fit(net, trainer, (x, y), loss="cross_entropy", callbacks=[Late()], verbose=False)
+        assert trainer.steps == 3
+
+        class Raises(heddle.Callback):
+            def on_batch_end(self, run):
+                if run.step == 2:
+                    raise KeyboardInterrupt
+
+        def loss(output, label):
+            loss.calls += 1
+            if loss.calls == 3:
+                raise KeyboardInterrupt
+            return heddle.cross_entropy(output, label)
+
+        loss.calls = 0
+
+        class Data:
+            def __iter__(self):
+                for i in (0, 30, 60):
+                    if i == 60:
+                        raise KeyboardInterrupt
+                    yield x[i : i + 30], y[i : i + 30]
+
+        for options in ({"callbacks": [Raises()]}, {"loss": loss}, {"data": Data()}):
+            net, trainer = program()
+            path = tmp_path / next(iter(options))
+            data = options.pop("data", (x, y))
+            with pytest.raises(KeyboardInterrupt):
+                heddle.fit(net, trainer, data, **{"loss": "cross_entropy", "epochs": 9, "save_on_interrupt": path, "verbose": False, **options})
+            assert trainer.steps == 2 and path.exists()
+            again, trainer = program()
+            heddle.fit(again, trainer, (x, y), loss="cross_entropy", epochs=1, resume=path, verbose=False)
+            assert trainer.steps == 3
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_checkpoints_are_written_while_steps_go_on(tmp_path):
     x, y = points()
     net, trainer = program()
@@ -296,6 +345,11 @@ def test_errors():
     refused(TypeError, "fit: loss is a int; want a name", loss=3)
     refused(TypeError, "fit: a metric is 3; want a name", metrics=[3])
     refused(TypeError, "fit: epochs is a float; want an int", epochs=1.5)
+    refused(ValueError, "are a generator, which cannot be begun anew", validation=(one for one in [(x, y)]))
+    refused(ValueError, "labels is -7", labels=np.int64(-7))
+    refused(TypeError, "fit: epochs is a bool; want an int", epochs=True)
+    assert trainer.steps == 0
+    assert len(heddle.fit(net, trainer, (x, y), loss="cross_entropy", epochs=np.int64(2), batch=np.int32(30), verbose=False)["loss"]) == 2
     refused(TypeError, "a callback is a int; want a Callback", callbacks=[3])
     refused(TypeError, "the data are a int", data=3)
     refused(ValueError, "array 1 is .*; want 90 rows", data=(x, y[:4]))

@@ -100,8 +100,8 @@ class FitRun {
   const std::vector<std::string>& value_names() const;
 
   // A scalar that nobody waits for: "batch_loss", of the last batch, or "loss" or the name of a metric, of all batches of
-  // this epoch so far, of this rank. Pushes the ops that compute it. Throws InvalidArgument for another name, and before
-  // the first batch.
+  // this epoch so far, of this rank; of all ranks once its steps are done, in a validation and on_epoch_end. Pushes the ops
+  // that compute it. Throws InvalidArgument for another name, and before the first batch.
   NDArray value(const std::string& name) const;
   // Calls `use` with the values as of now, between two later steps, once they are computed; at the latest at the end of
   // the epoch. In the order of the calls. No step waits for them.
@@ -111,7 +111,8 @@ class FitRun {
   void stop(const std::string& reason);
   bool stopping() const;
   // Saves a checkpoint from which fit() can resume here, when all callbacks of this event have been called. All ranks call
-  // it with the same path; rank 0 writes, while the training goes on. Errors arrive at a later event.
+  // it, with the same path and at the same event, since each gives its part: a call on one rank alone waits for ever. Rank 0
+  // writes, while the training goes on. Errors arrive at a later event.
   void save(const std::string& path);
   bool saving() const;  // whether a save is under way; on rank 0
   void finish_saves();  // blocks until all saves that have begun are done; rethrows their errors

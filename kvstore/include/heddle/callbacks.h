@@ -79,8 +79,8 @@ class ModelCheckpoint : public Callback {
   void remove_old(FitRun& run, std::int64_t most);
   std::string path_;
   ModelCheckpointOptions options_;
-  bool is_one_ = false, has_best_ = false;
-  double best_ = 0;
+  bool is_one_ = false;
+  std::optional<double> best_{};
   std::vector<std::string> files_{};
 };
 

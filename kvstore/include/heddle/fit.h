@@ -97,18 +97,21 @@ struct FitOptions {
   double clip_norm = 0, clip_value = 0;        // clip_grad_norm, clip_grad_value; 0: not clipped
   FitCapture capture = FitCapture::automatic;  // whether steps are captured graphs: the same bits, faster
   bool stop_on_nan =
-      true;  // a loss that is NaN or infinite throws, names the layer, and leaves the weights before it
+      true;  // a loss that is NaN or infinite throws, names the layer, and leaves the weights before it;
+             // with a LossScaler its step changes nothing, and the training goes on
   std::string resume{};  // a checkpoint of a former fit(), to go on from; a missing file: from the beginning
   std::string save_on_interrupt{};                 // where Ctrl-C saves a checkpoint
   std::map<std::string, Generator*> generators{};  // in checkpoints, besides the thread's default_generator()
   std::map<std::string, std::string> notes{};      // in checkpoints
-  // Called before each step: an exception interrupts as Ctrl-C does, and is thrown after checkpoints are saved.
+  // Called after each step: an exception interrupts as Ctrl-C does, and is thrown after checkpoints are saved.
   std::function<void()> check_interrupt{};
+  // Whether the exception that is being handled, of a callback, a loss or data, interrupts in this way too; empty: none does.
+  std::function<bool()> is_interrupt{};
 };
 
 // Trains all epochs that are left. A step takes the batch's mean loss, and with an "allreduce" or "dist_sync" store the mean over the
 // ranks: each rank calls fit() with its own share, of as many batches. Losses and metrics are of all ranks of an "allreduce"
-// store. The modes of modules are as before afterwards, also after an exception. While it runs, Ctrl-C ends it after a step if
+// store. The modes of modules and the trainer's schedule are as before afterwards, also after an exception. While it runs, Ctrl-C ends it after a step if
 // the program handles SIGINT in no other way; a second one kills. Throws InvalidArgument before anything is trained, and what
 // a batch, a step or a callback throws.
 History fit(Module& net, Trainer& trainer, const FitData& data, FitOptions options,

@@ -43,8 +43,8 @@ struct TrainerOptions {
   std::optional<LossScaler> scaler{};
 };
 
-// Updates parameters by their gradients, in place, by engine ops. Not thread-safe. Blocks where the store
-// blocks, and in state(), set_state() and clear_errors(), which read counts of updates.
+// Updates parameters by their gradients, in place, by engine ops. Not thread-safe. Blocks where the store blocks, and in
+// state(), set_state() and clear_errors().
 class Trainer {
  public:
   // Throws InvalidArgument for an empty list and for whatever the optimizer and the store refuse, and
@@ -62,8 +62,8 @@ class Trainer {
   // parameter without a gradient. Arrays that grad() returned before may be overwritten after step() or
   // clear_errors(): copy what is to be kept.
   void step(double grad_scale = 1, Where where = Where::current());
-  // The same with a factor that ops compute: one element of f32 or f64, read when the updates run, so that it may change
-  // from launch to launch of a captured step. For "local" and "allreduce" stores.
+  // The same with a factor that ops compute: one element of f32 or f64, read when the updates run, so at each launch
+  // of a captured step. For "local" and "allreduce" stores.
   void step(const NDArray& grad_scale, Where where = Where::current());
 
   // A step that runs as a captured graph (captured_step.h): step(batch) computes a loss, or a list of results, of a list
@@ -78,13 +78,13 @@ class Trainer {
   std::int64_t steps() const { return steps_; }  // number of steps done so far
   double learning_rate() const;                  // learning rate of the next step
   const Schedule& schedule() const { return options_.schedule; }
+  const std::optional<LossScaler>& scaler() const { return options_.scaler; }
   void set_schedule(Schedule schedule);  // for later steps, launches of captured steps too; not empty
   const std::vector<Parameter>& parameters() const { return replicas_[0]; }
   KVStore& store() const { return *options_.store; }  // its keys are the indices of parameters()
 
-  // Recovers from an error that a wait reported, such as a bad batch: clears the errors of parameters, stored
-  // values and optimizer state, and discards the gradients. Steps that failed changed nothing and no longer
-  // count, so training continues as if they had not been made. Blocks to read the count of updates.
+  // Recovers from an error that a wait reported, such as a bad batch: clears the errors of parameters, stored values and
+  // optimizer state, and discards the gradients. Steps that failed changed nothing and no longer count. Blocks.
   void clear_errors(Where where = Where::current());
 
   // For checkpoints: the count of steps as "steps", a scaler's state as "scaler.scale" and so on, and the optimizer's arrays by

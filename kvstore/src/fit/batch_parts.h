@@ -32,6 +32,11 @@ inline void split_batch(const std::string& call, const Arrays& batch, std::size_
   wanted.assign(cut, batch.end());
 }
 
+inline void check_labels(const std::string& call, int labels) {
+  if (labels >= -1) return;
+  throw InvalidArgument(call + ": labels is " + std::to_string(labels) + "; want 0 or more, or -1");
+}
+
 inline std::int64_t rows_of(const Arrays& batch) {
   return batch.empty() || batch[0].ndim() == 0 ? 1 : batch[0].shape()[0];
 }

@@ -25,7 +25,7 @@ void EarlyStopping::on_train_begin(FitRun& run) {
 
 void EarlyStopping::on_epoch_end(FitRun& run, const FitValues& values) {
   const double value = values.at(options_.monitor);
-  if (!best_ || is_better(value, *best_, wants_more(options_.monitor, options_.mode), options_.min_delta)) {
+  if (is_better(value, best_, wants_more(options_.monitor, options_.mode), options_.min_delta)) {
     best_ = value;
     waited_ = 0;
     if (!options_.restore_best) return;
@@ -33,8 +33,9 @@ void EarlyStopping::on_epoch_end(FitRun& run, const FitValues& values) {
     return;
   }
   if (++waited_ <= options_.patience) return;
-  run.stop("EarlyStopping: " + options_.monitor + " is no better than " + number_text(*best_) + " for " +
-           std::to_string(waited_) + (waited_ == 1 ? " epoch" : " epochs"));
+  run.stop("EarlyStopping: " + options_.monitor + " is " +
+           (best_ ? "no better than " + number_text(*best_) : "NaN") + " for " + std::to_string(waited_) +
+           (waited_ == 1 ? " epoch" : " epochs"));
 }
 
 void EarlyStopping::on_train_end(FitRun& run) {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <limits>
 #include <utility>
 
 #include <heddle/array_op.h>
+#include <heddle/metrics.h>
 #include <heddle/ops.h>
 
 namespace heddle {
@@ -47,6 +49,13 @@ EpochValues::EpochValues(const std::string& call, const BatchLoss& loss, std::ve
   for (const FitMetric& metric : metrics_) several = several || metric.output > 0;
   for (FitMetric& metric : metrics_) {
     if (!metric.metric) throw InvalidArgument(call_ + ": a metric is null");
+    if (std::count_if(metrics_.begin(), metrics_.end(),
+                      [&](const FitMetric& other) { return other.metric == metric.metric; }) > 1)
+      throw InvalidArgument(call_ + ": one " + metric.metric->info().name +
+                            " comes twice among the metrics; want an object for each");
+    for (const char* name : {"batch_loss", "epoch", "step"})
+      if (metric.name == name)
+        throw InvalidArgument(call_ + ": a metric is called '" + metric.name + "', which is another number");
     if (metric.output < 0)
       throw InvalidArgument(call_ + ": the output of metric " + metric.metric->info().name + " is " +
                             std::to_string(metric.output) + "; want 0 or more");
@@ -104,6 +113,37 @@ void EpochValues::reset() {
   if (sums_.defined()) sums_.fill(0);
   for (const FitMetric& metric : metrics_) metric.metric->reset();
   batches_ = 0;
+}
+
+// An Auc without bins keeps all scores: (2, 0) before the first batch.
+void EpochValues::check_of_ranks() const {
+  for (const FitMetric& metric : metrics_)
+    if (dynamic_cast<const Auc*>(metric.metric.get()) && metric.metric->state().size() == 0)
+      throw InvalidArgument(call_ + ": metric '" + metric.name +
+                            "' has no bins, and ranks add up counts; want an Auc with bins");
+}
+
+bool EpochValues::reduce_any(Communicator& ranks) {
+  constexpr int kAxes = 8;
+  std::vector<std::int64_t> sizes{batches_ > 0 ? 1 : 0};
+  for (const FitMetric& metric : metrics_) {
+    const Shape shape = batches_ > 0 ? metric.metric->state().shape() : Shape();
+    sizes.push_back(static_cast<std::int64_t>(shape.size()));
+    for (int i = 0; i < kAxes; ++i) sizes.push_back(i < std::ssize(shape) ? shape[i] : 0);
+  }
+  const NDArray agreed = array(sizes, {static_cast<std::int64_t>(sizes.size())});
+  ranks.all_reduce(agreed, ReduceOp::max);
+  sizes = agreed.to_vector<std::int64_t>();
+  if (sizes[0] == 0) return false;
+  for (std::size_t i = 0; batches_ == 0 && i < metrics_.size(); ++i) {
+    const auto at = sizes.begin() + 1 + static_cast<std::ptrdiff_t>(i) * (kAxes + 1);
+    Shape shape;
+    for (std::int64_t axis = 0; axis < at[0]; ++axis) shape.push_back(at[1 + axis]);
+    metrics_[i].metric->merge(zeros(shape, DType::f64));
+  }
+  batches_ = std::max<std::int64_t>(batches_, 1);
+  reduce(ranks);
+  return true;
 }
 
 void EpochValues::reduce(Communicator& ranks) {

@@ -24,8 +24,12 @@ class EpochValues {
   void add(const std::vector<NDArray>& losses, const std::vector<NDArray>& outputs,
            const std::vector<NDArray>& labels, std::int64_t rows);
   void reset();
-  // The sum over the ranks, in place. All ranks call it.
+  // Throws InvalidArgument for a metric whose states ranks cannot add up.
+  void check_of_ranks() const;
+  // The sum over the ranks, in place. All ranks call it, each after a batch.
   void reduce(Communicator& ranks);
+  // The same where a rank may have no batch, and not know the sizes of its metrics. False if no rank has one. Waits.
+  bool reduce_any(Communicator& ranks);
   // A scalar f64 for each name, of all batches so far, which nobody waits for.
   std::vector<NDArray> results() const;
   NDArray result(std::size_t index) const;  // of names()[index]

@@ -26,7 +26,7 @@ void StepsAhead::add(const NDArray& result) {
 }
 
 void evaluate_batches(const std::string& call, Module& net, Batches& batches, const BatchLoss& loss,
-                      int labels, EpochValues& values) {
+                      int labels, EpochValues& values, const std::function<bool()>& is_over) {
   const NoGrad no_grad;
   const std::size_t count = labels >= 0 ? static_cast<std::size_t>(labels) : loss.labels();
   StepsAhead ahead;
@@ -37,6 +37,7 @@ void evaluate_batches(const std::string& call, Module& net, Batches& batches, co
     const Arrays outputs = net.run(inputs);
     values.add(loss.defined() ? loss.compute(outputs, wanted) : Arrays(), outputs, wanted, rows_of(batch));
     if (!outputs.empty()) ahead.add(outputs[0]);
+    if (is_over && is_over()) return;
   }
 }
 
@@ -49,6 +50,7 @@ FitValues evaluate(Module& net, const FitData& data, const EvaluateOptions& opti
   const BatchLoss loss("evaluate", options.loss, options.outputs);
   EpochValues values("evaluate", loss, options.metrics);
   if (values.names().empty()) throw InvalidArgument("evaluate: there is neither a loss nor a metric");
+  check_labels("evaluate", options.labels);
   const int rank = options.ranks ? options.ranks->rank() : 0,
             ranks = options.ranks ? options.ranks->size() : 1;
   const std::shared_ptr<Batches> batches =
@@ -56,8 +58,9 @@ FitValues evaluate(Module& net, const FitData& data, const EvaluateOptions& opti
   const ModeScope modes(net);
   net.train(false);
   values.reset();
+  if (ranks > 1) values.check_of_ranks();
   evaluate_batches("evaluate", net, *batches, loss, options.labels, values);
-  if (options.ranks) values.reduce(*options.ranks);
+  if (options.ranks) values.reduce_any(*options.ranks);
   return read_values(values.names(), values.results());
 }
 

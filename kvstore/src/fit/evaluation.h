@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <string>
 
 #include <heddle/batches.h>
@@ -22,8 +23,8 @@ class StepsAhead {
   std::deque<NDArray> pending_;
 };
 
-// Adds all batches to `values`, in the mode that the network has.
+// Adds all batches to `values`, in the mode that the network has. After each one `is_over`, if there is one, may end it.
 void evaluate_batches(const std::string& call, Module& net, Batches& batches, const BatchLoss& loss,
-                      int labels, EpochValues& values);
+                      int labels, EpochValues& values, const std::function<bool()>& is_over = {});
 
 }  // namespace heddle::fit_detail

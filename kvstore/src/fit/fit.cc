@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <set>
 #include <utility>
 
 #include <heddle/array_creation.h>
+#include <heddle/autograd.h>
 #include <heddle/engine.h>
 #include <heddle/fit.h>
 #include <heddle/interrupt_check.h>
@@ -12,6 +15,7 @@
 #include "fit/evaluation.h"
 #include "fit/fit_run.h"
 #include "fit/nan_report.h"
+#include "fit/writable.h"
 
 namespace heddle {
 
@@ -39,6 +43,19 @@ std::shared_ptr<Batches> validation_batches(const FitData& data, const FitOption
                      .uneven = true});
 }
 
+// Puts the trainer's schedule back, which callbacks replace.
+class ScheduleScope {
+ public:
+  explicit ScheduleScope(Trainer& trainer) : trainer_(trainer), former_(trainer.schedule()) {}
+  ~ScheduleScope() { trainer_.set_schedule(former_); }
+  ScheduleScope(const ScheduleScope&) = delete;
+  ScheduleScope& operator=(const ScheduleScope&) = delete;
+
+ private:
+  Trainer& trainer_;
+  Schedule former_;
+};
+
 void check_least(const char* name, double value, double least) {
   if (value >= least && std::isfinite(value)) return;
   throw InvalidArgument(std::string("fit: ") + name + " is " + number_text(value) + "; want " +
@@ -61,17 +78,37 @@ FitRun::Impl::Impl(Module& trained, Trainer& by, const FitData& data, FitOptions
       modes(net) {
   for (const AnyCallback& one : options.callbacks) callbacks.push_back(one.pointer());
   check_options();
+  check_data(data);
   batches = training_batches(data, options, trainer.store());
   validation = validation_batches(options.validation, options, ranks);
   known_size = batches->size();
-  value_names = values.names();
-  if (validation)
-    for (const std::string& name : values.names()) value_names.push_back("val_" + name);
-  value_names.emplace_back("lr");
+  name_values();
   const bool has_progress = std::any_of(callbacks.begin(), callbacks.end(), [](const auto& one) {
     return dynamic_cast<const Progress*>(one.get()) != nullptr;
   });
   if (options.verbose && !has_progress) callbacks.insert(callbacks.begin(), std::make_shared<Progress>());
+}
+
+void FitRun::Impl::name_values() {
+  value_names = values.names();
+  if (validation)
+    for (const std::string& name : values.names()) value_names.push_back("val_" + name);
+  value_names.emplace_back("lr");
+  std::set<std::string> known;
+  for (const std::string& name : value_names)
+    if (!known.insert(name).second)
+      throw InvalidArgument("fit: two values of an epoch are called '" + name +
+                            "'; give the output or the metric another name");
+}
+
+void FitRun::Impl::check_data(const FitData& data) const {
+  const Arrays& others = options.validation.arrays;
+  if (others.empty() || options.validation.batches) return;
+  if (!data.batches && !data.arrays.empty() && data.arrays.size() != others.size())
+    throw InvalidArgument("fit: the validation has " + std::to_string(others.size()) +
+                          " arrays, and the data " + std::to_string(data.arrays.size()));
+  if (others[0].defined() && others[0].ndim() > 0 && others[0].shape()[0] == 0)
+    throw InvalidArgument("fit: the validation has no rows");
 }
 
 void FitRun::Impl::check_options() const {
@@ -85,10 +122,46 @@ void FitRun::Impl::check_options() const {
     if (!callbacks[i]) throw InvalidArgument("fit: callback " + std::to_string(i) + " is null");
   for (const auto& [name, generator] : options.generators)
     if (!generator) throw InvalidArgument("fit: generator '" + name + "' is null");
+  check_labels("fit", options.labels);
+  for (const auto& [name, text] : options.notes)
+    if (name.starts_with("fit."))
+      throw InvalidArgument("fit: a note is called '" + name + "'; names with 'fit.' are those of fit()");
+  const int workers = trainer.store().workers();
+  if (workers > 1 && (options.clip_norm > 0 || options.clip_value > 0))
+    throw InvalidArgument("fit: clip_norm and clip_value are for one worker, and the store has " +
+                          std::to_string(workers) +
+                          ": each would clip its own gradients before they are added");
+  if (!options.save_on_interrupt.empty() && trainer.store().rank() == 0)
+    check_writable("fit: save_on_interrupt", options.save_on_interrupt);
 }
 
 template <class Call> void FitRun::Impl::each_callback(const Call& call) {
-  for (const std::shared_ptr<Callback>& one : callbacks) call(*one);
+  for (const std::shared_ptr<Callback>& one : callbacks) interruptible([&] { call(*one); });
+}
+
+// Notes the exception that is being handled if it is an interrupt, the first one; else it goes on.
+void FitRun::Impl::note_interrupt() {
+  if (wants_interrupt || !options.is_interrupt || !options.is_interrupt()) throw;
+  wants_interrupt = true;
+  interrupt_error = std::current_exception();
+}
+
+// False if an interrupt has left the call.
+template <class Call> bool FitRun::Impl::interruptible(const Call& call) {
+  try {
+    call();
+    return true;
+  } catch (...) {
+    note_interrupt();
+    return false;
+  }
+}
+
+// Ends a training whose next step cannot be done. Other ranks would wait for it.
+bool FitRun::Impl::end_at_once() {
+  if (ranks && ranks->size() > 1) std::rethrow_exception(interrupt_error);
+  history.interrupted = true;
+  return true;
 }
 
 History FitRun::Impl::run() {
@@ -100,6 +173,7 @@ History FitRun::Impl::run() {
 
 void FitRun::Impl::begin() {
   values.reset();
+  if (ranks && ranks->size() > 1) values.check_of_ranks();
   if (!options.resume.empty()) resume();
   note_versions();
   if (!net.training()) net.train();
@@ -109,7 +183,10 @@ void FitRun::Impl::begin() {
 }
 
 void FitRun::Impl::run_epoch() {
-  batches->start(epoch, batch);
+  if (!interruptible([&] { batches->start(epoch, batch); })) {
+    end_at_once();
+    return;
+  }
   if (batch == 0) {
     values.reset();
     examples = 0;
@@ -133,11 +210,17 @@ std::vector<Arrays> FitRun::Impl::next_group() {
 // A step, and what follows it; false after the last batch of the epoch. Sets `finished` or History::interrupted if
 // all ranks end here.
 bool FitRun::Impl::run_step() {
-  const std::vector<Arrays> group = next_group();
+  std::vector<Arrays> group;
+  if (!interruptible([&] { group = next_group(); })) return end_at_once();
   if (group.empty()) return false;
   each_callback([&](Callback& one) { one.on_batch_begin(handle); });
-  pending.push_back({group, {}, random_positions(), epoch, batch});
-  record(group, step.run(group, where));
+  pending.push_back(next_pending(group));
+  std::vector<StepResult> results;
+  if (!interruptible([&] { results = step.run(group, where); })) {
+    undo_step();
+    return end_at_once();
+  }
+  record(group, std::move(results));
   limit_pending(StepsAhead::kMost);
   use_late_values(false);
   each_callback([&](Callback& one) { one.on_batch_end(handle); });
@@ -145,6 +228,27 @@ bool FitRun::Impl::run_step() {
   end_if(agreement.after_step(wanted()));
   write_saves();
   return true;
+}
+
+// In the first step nobody knows yet which arrays forward() changes.
+PendingStep FitRun::Impl::next_pending(const std::vector<Arrays>& group) {
+  PendingStep next{group, {}, random_positions(), {}, epoch, batch};
+  if (!options.stop_on_nan || trainer.scaler() || (ranks && ranks->size() > 1)) return next;
+  for (const Parameter& one : other_state()) {
+    const bool is_changed = versions[one.name] != one.value.storage()->version();
+    if (is_changed || !has_stepped) next.buffers.emplace_back(one.value.detach(), one.value.detach().copy());
+  }
+  has_stepped = true;
+  return next;
+}
+
+// Leaves nothing of a step that has not been completed.
+void FitRun::Impl::undo_step() {
+  for (const Parameter& one : trainer.parameters()) clear_grad(one.value);
+  for (const auto& [value, copy] : pending.back().buffers) value.assign(copy);
+  const auto all = generators();
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].second->set_position(pending.back().random[i]);
+  pending.pop_back();
 }
 
 StopKind FitRun::Impl::wanted() const {
@@ -213,36 +317,69 @@ void FitRun::Impl::poll() {
   }
 }
 
-FitValues FitRun::Impl::validate() {
+// An interrupt ends it on all ranks.
+bool FitRun::Impl::validate(FitValues& all) {
   values.reset();
   each_callback([&](Callback& one) { one.on_validation_begin(handle); });
   {
     const ModeScope training(net);
     net.train(false);
-    evaluate_batches("fit: validation", net, *validation, loss, options.labels, values);
+    const auto is_over = [&] {
+      poll();
+      return wants_interrupt;
+    };
+    interruptible([&] {
+      evaluate_batches("fit: validation", net, *validation, loss, options.labels, values, is_over);
+    });
   }
-  if (ranks) values.reduce(*ranks);
-  FitValues all;
+  const bool has_batches = ranks ? values.reduce_any(*ranks) : values.has_batches();
+  const StopKind here = wants_interrupt ? StopKind::interrupt : StopKind::none;
+  if (agreement.after_epoch(here) == StopKind::interrupt) {
+    history.interrupted = wants_interrupt = true;
+    return false;
+  }
+  if (!has_batches) throw InvalidArgument("fit: the validation has no batches");
   for (const auto& [name, value] : read_values(values.names(), values.results())) all["val_" + name] = value;
   each_callback([&](Callback& one) { one.on_validation_end(handle); });
-  return all;
+  return true;
+}
+
+// A run that is resumed with other metrics has no values of them in the epochs before, or none in those to come.
+void FitRun::Impl::add_history(const FitValues& all) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const std::size_t before = history.epochs.size();
+  history.epochs.push_back(epoch);
+  for (const auto& [name, value] : all) history.values[name].resize(before, kNone);
+  for (auto& [name, series] : history.values) {
+    const auto value = all.find(name);
+    series.push_back(value == all.end() ? kNone : value->second);
+  }
 }
 
 void FitRun::Impl::end_epoch() {
   if (batch == 0) throw InvalidArgument("fit: epoch " + std::to_string(epoch) + " has no batches");
   known_size = batch;
   use_late_values(true);
+  Arrays own;  // the validation uses the same metrics
+  if (validation)
+    for (const NDArray& one : values.state()) own.push_back(one.copy());
   if (ranks) values.reduce(*ranks);
-  const Arrays results = values.results();  // the validation uses the same metrics
-  FitValues all = validation ? validate() : FitValues();
+  epoch_results = values.results();
+  FitValues all;
+  if (validation && !validate(all)) {
+    epoch_results.clear();
+    values.set_state(own);  // a resumed run goes on with the validation
+    return;
+  }
   limit_pending(0);
-  all.merge(read_values(values.names(), results));
+  all.merge(read_values(values.names(), epoch_results));
   all["lr"] = trainer.schedule()(std::max<std::int64_t>(trainer.steps() - 1, 0));
-  history.epochs.push_back(epoch);
-  for (const auto& [name, value] : all) history.values[name].push_back(value);
+  add_history(all);
   each_callback([&](Callback& one) { one.on_epoch_end(handle, all); });
   poll();
   end_if(agreement.after_epoch(wanted()));
+  use_late_values(true);
+  epoch_results.clear();
   values.reset();
   ++epoch;
   batch = examples = 0;
@@ -261,6 +398,8 @@ void FitRun::Impl::finish() {
   each_callback([&](Callback& one) { one.on_train_end(handle); });
   write_saves();
   writer.wait();
+  poll();  // Ctrl-C after the last step
+  history.interrupted = history.interrupted || wants_interrupt;
   if (interrupt_error) std::rethrow_exception(interrupt_error);
 }
 
@@ -279,6 +418,8 @@ void FitRun::Impl::refuse_loss() {
         restore_before(one);
         throw Error(text + ": " + report_of_nan(net, step, loss, one.group) +
                     ". The parameters are those before this batch");
+      } catch (...) {  // what the caller is told of
+        return;
       }
     }
   }
@@ -288,16 +429,18 @@ void FitRun::Impl::restore_before(const PendingStep& failed) {
   trainer.clear_errors();
   for (const Parameter& one : net.state())
     one.value.engine().clear_error(one.value.var(), CallSite::current());
+  for (const auto& [value, copy] : failed.buffers) value.assign(copy);
   const auto all = generators();
   for (std::size_t i = 0; i < all.size(); ++i) all[i].second->set_position(failed.random[i]);
 }
 
 History FitAccess::train(Module& net, Trainer& trainer, const FitData& data, FitOptions options,
                          Where where) {
+  const ScheduleScope schedule(trainer);
   FitRun::Impl run(net, trainer, data, std::move(options), where);
   try {
     return run.run();
-  } catch (const LossNotFinite&) {
+  } catch (...) {  // also of a callback that has read the loss
     run.refuse_loss();
     throw;
   }

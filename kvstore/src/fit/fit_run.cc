@@ -42,12 +42,16 @@ const std::vector<std::string>& FitRun::value_names() const { return impl_.value
 
 NDArray FitRun::value(const std::string& name) const {
   const std::vector<std::string>& names = impl_.values.names();
-  if (!impl_.values.has_batches())
+  const fit_detail::Arrays& results = impl_.epoch_results;  // the validation may have the metrics then
+  if (results.empty() && !impl_.values.has_batches())
     throw InvalidArgument("FitRun::value: there is no batch yet in this epoch of which '" + name +
                           "' could be");
   if (name == "batch_loss" && !impl_.last_losses.empty()) return impl_.last_losses.back();
   const auto found = std::find(names.begin(), names.end(), name);
-  if (found != names.end()) return impl_.values.result(static_cast<std::size_t>(found - names.begin()));
+  if (found != names.end()) {
+    const auto index = static_cast<std::size_t>(found - names.begin());
+    return results.empty() ? impl_.values.result(index) : results[index].copy();
+  }
   std::string known = "batch_loss";
   for (const std::string& one : names) known += ", " + one;
   throw InvalidArgument("FitRun::value: there is no value '" + name + "' within an epoch; there are " +

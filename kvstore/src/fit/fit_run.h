@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <heddle/checkpoint_writer.h>
@@ -27,8 +28,10 @@ namespace fit_detail {
 // A step that is pushed, and whose loss nobody has looked at.
 struct PendingStep {
   std::vector<Arrays> group;
-  Arrays losses;                            // of each batch
-  std::vector<std::uint64_t> random;        // positions of the generators before the step
+  Arrays losses;                      // of each batch
+  std::vector<std::uint64_t> random;  // positions of the generators before the step
+  std::vector<std::pair<NDArray, NDArray>>
+      buffers;                              // what forward() changes, and copies from before the step
   std::int64_t epoch = 0, first_batch = 0;  // of the group
 };
 
@@ -47,11 +50,19 @@ struct FitRun::Impl {
 
   // Parts of run().
   void check_options() const;
+  void check_data(const FitData& data) const;
+  void name_values();
   void begin();
   void run_epoch();
   bool run_step();
   void end_epoch();
-  FitValues validate();
+  bool validate(FitValues& all);  // false: an interrupt has ended it
+  void add_history(const FitValues& all);
+  fit_detail::PendingStep next_pending(const std::vector<fit_detail::Arrays>& group);
+  void undo_step();
+  bool end_at_once();
+  void note_interrupt();
+  template <class Call> bool interruptible(const Call& call);
   void finish();
   std::vector<fit_detail::Arrays> next_group();
   void record(const std::vector<fit_detail::Arrays>& group, std::vector<fit_detail::StepResult> results);
@@ -77,6 +88,7 @@ struct FitRun::Impl {
   void note_versions();
   NDArray of_all_ranks(const NDArray& array) const;
   void resume();
+  void load(Checkpoint& all);
   void load_history(const Checkpoint& from);
   void load_generators(const Checkpoint& from);
   void load_buffers(const Checkpoint& from) const;
@@ -106,11 +118,12 @@ struct FitRun::Impl {
   History history;
   std::map<std::string, std::uint64_t> versions;  // of other_state() when the training began
   fit_detail::Arrays last_losses;
+  fit_detail::Arrays epoch_results;  // of all ranks, from the last step to on_epoch_end
   std::deque<fit_detail::PendingStep> pending;
   std::deque<fit_detail::LateValues> late;
   std::vector<std::string> saves;
   std::string stop_reason;
-  bool wants_stop = false, wants_interrupt = false;
+  bool wants_stop = false, wants_interrupt = false, has_stepped = false;
   std::exception_ptr interrupt_error;
 };
 

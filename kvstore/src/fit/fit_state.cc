@@ -5,10 +5,12 @@
 //   fit.buffer.NAME           (ranks, ...), of several ranks: what forward() changes, such as running statistics
 //   fit.values.I              f64 (ranks, ...), within an epoch: EpochValues::state()
 //   fit.callback.I.NAME       an array of the callback I; numbers as f64 under fit.number.I.NAME
-// and as notes fit.callback.I, the name of a callback, fit.text.I.NAME, and fit.stopped.
+// and as notes fit.callback.I, the name of each callback, fit.text.I.NAME, and fit.stopped.
 #include <filesystem>
 #include <map>
 #include <set>
+#include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include <heddle/random.h>
@@ -41,6 +43,28 @@ std::map<std::string, Value> with_prefix(const std::map<std::string, Value>& all
     found.emplace(at->first.substr(prefix.size()), at->second);
   return found;
 }
+
+// What a resume changes, to put it back if the checkpoint does not fit.
+class Former {
+ public:
+  Former(const Module& net, const Trainer& trainer,
+         const std::vector<std::pair<std::string, Generator*>>& generators) {
+    for (const Parameter& one : net.state())
+      values_.emplace_back(one.value.detach(), one.value.detach().copy());
+    for (const auto& [name, array] : trainer.state()) state_[name] = array.detach().copy();
+    for (const auto& [name, generator] : generators) generators_.emplace_back(generator, *generator);
+  }
+  void restore(Trainer& trainer) const {
+    for (const auto& [array, value] : values_) array.assign(value);
+    trainer.set_state(state_);
+    for (const auto& [generator, value] : generators_) *generator = value;
+  }
+
+ private:
+  std::vector<std::pair<NDArray, NDArray>> values_;
+  std::map<std::string, NDArray> state_;
+  std::vector<std::pair<Generator*, Generator>> generators_;
+};
 
 }  // namespace
 
@@ -115,7 +139,6 @@ void FitRun::Impl::save_callbacks(Checkpoint& to) const {
   std::size_t index = 0;
   for (const std::shared_ptr<Callback>& one : callbacks) {
     const CallbackState state = one->state();
-    if (state.numbers.empty() && state.texts.empty() && state.arrays.empty()) continue;
     const std::string place = std::to_string(index++) + ".";
     to.notes[kCallback + place] = one->name();
     for (const auto& [name, number] : state.numbers) to.arrays[kNumber + place + name] = numbers({number});
@@ -159,11 +182,18 @@ void FitRun::Impl::write_saves() {
 }
 
 bool FitRun::Impl::exists_on_rank_0(const std::string& path) const {
-  const bool is_here = std::filesystem::exists(path);
-  if (!ranks || ranks->size() == 1) return is_here;
-  const NDArray answer = full({}, is_here ? 1 : 0, DType::i32);
-  ranks->broadcast(answer, 0);
-  return answer.item<std::int32_t>() != 0;
+  std::error_code error;
+  std::int32_t answer = std::filesystem::exists(path, error) ? 1 : 0;
+  if (error) answer = -error.value();
+  if (ranks && ranks->size() > 1) {
+    const NDArray first = full({}, answer, DType::i32);
+    ranks->broadcast(first, 0);
+    answer = first.item<std::int32_t>();
+  }
+  if (answer < 0)
+    fail(path.size() > 200 ? path.substr(0, 200) + "..." : path,
+         "cannot be read: " + std::generic_category().message(-answer));
+  return answer != 0;
 }
 
 void FitRun::Impl::resume() {
@@ -172,7 +202,18 @@ void FitRun::Impl::resume() {
   Checkpoint all{.parameters = net.state(),
                  .trainer = &trainer,
                  .counters = {{"fit.epoch", 0}, {"fit.batch", 0}, {"fit.examples", 0}}};
-  load_checkpoint(path, all);
+  if (trainer.store().workers() > 1) return load(all);
+  const Former former(net, trainer, generators());
+  try {
+    load(all);
+  } catch (...) {
+    former.restore(trainer);
+    throw;
+  }
+}
+
+void FitRun::Impl::load(Checkpoint& all) {
+  load_checkpoint(options.resume, all);
   epoch = all.counters.at("fit.epoch");
   batch = all.counters.at("fit.batch");
   examples = all.counters.at("fit.examples");
@@ -234,7 +275,7 @@ void FitRun::Impl::load_callbacks(const Checkpoint& from) {
   std::set<std::string> used;
   const auto saved = with_prefix(from.notes, kCallback);
   for (const std::shared_ptr<Callback>& one : callbacks) {
-    for (std::size_t i = 0; i < saved.size(); ++i) {
+    for (std::size_t i = 0; saved.contains(std::to_string(i) + "."); ++i) {
       const std::string place = std::to_string(i) + ".";
       if (saved.at(place) != one->name() || !used.insert(place).second) continue;
       CallbackState state{.numbers = {},
@@ -242,7 +283,12 @@ void FitRun::Impl::load_callbacks(const Checkpoint& from) {
                           .arrays = with_prefix(from.arrays, kCallback + place)};
       for (const auto& [name, number] : with_prefix(from.arrays, kNumber + place))
         state.numbers[name] = number.to_vector<double>().at(0);
-      one->set_state(state);
+      if (state.numbers.empty() && state.texts.empty() && state.arrays.empty()) break;
+      try {
+        one->set_state(state);
+      } catch (const std::out_of_range&) {
+        fail(options.resume, "has a state of callback " + one->name() + " in which something is missing");
+      }
       break;
     }
   }

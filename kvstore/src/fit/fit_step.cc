@@ -1,6 +1,7 @@
 #include "fit/fit_step.h"
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <heddle/array_op.h>
@@ -12,22 +13,22 @@
 namespace heddle::fit_detail {
 namespace {
 
-// An op that copies the loss and makes the seed of its gradients, or fails.
+// An op that copies the loss and makes the seed of its gradients. Of a loss that is not finite it fails, or with a scaler,
+// which then skips the step, the seed is NaN.
 struct CheckedLoss {
   NDArray value, seed;
 };
 
-CheckedLoss check_loss(const NDArray& loss) {
+CheckedLoss check_loss(const NDArray& loss, bool skips) {
   const NDArray value = loss.detach().astype(DType::f64);
   CheckedLoss checked{NDArray({}, DType::f64), NDArray({}, DType::f64)};
   array_push("fit_loss_check", OpCost::per_element, {value}, {checked.value, checked.seed},
-             [value, to = checked.value, seed = checked.seed] {
+             [value, to = checked.value, seed = checked.seed, skips] {
                const double x = *value.data<const double>();
-               if (!std::isfinite(x)) throw LossNotFinite(x);
+               if (!std::isfinite(x) && !skips) throw LossNotFinite(x);
                *to.data<double>() = x;
-               *seed.data<double>() = 1;
+               *seed.data<double>() = std::isfinite(x) ? 1 : std::numeric_limits<double>::quiet_NaN();
              });
-  checked.seed = checked.seed.astype(loss.dtype());
   return checked;
 }
 
@@ -64,13 +65,14 @@ void FitStep::train_batch(const Arrays& batch, Arrays& results) {
   split(batch, inputs, labels);
   const Arrays outputs = net_.run(inputs);
   Arrays losses = loss_.compute(outputs, labels);
-  const NDArray loss = losses[0];
+  const std::optional<LossScaler>& scaler = trainer_.scaler();
+  const NDArray loss = losses[0], scaled = scaler ? scaler->scale(loss) : loss;
   if (options_.stop_on_nan) {
-    const CheckedLoss checked = check_loss(loss);
-    backward(loss, {.seed = checked.seed});
+    const CheckedLoss checked = check_loss(loss, scaler.has_value());
+    backward(scaled, {.seed = checked.seed.astype(scaled.dtype())});
     losses[0] = checked.value;
   } else {
-    backward(loss);
+    backward(scaled);
   }
   for (const NDArray& one : losses) results.push_back(one.detach());
   if (!needs_outputs_) return;
@@ -79,6 +81,8 @@ void FitStep::train_batch(const Arrays& batch, Arrays& results) {
 
 // The gradients are sums over the batches, of which the means are clipped.
 void FitStep::clip(std::size_t batches) const {
+  if (options_.clip_norm == 0 && options_.clip_value == 0) return;
+  if (std::optional<LossScaler> scaler = trainer_.scaler()) scaler->unscale(trainer_.parameters());
   const auto count = static_cast<double>(batches);
   if (options_.clip_norm > 0) clip_grad_norm(trainer_.parameters(), options_.clip_norm * count);
   if (options_.clip_value > 0) clip_grad_value(trainer_.parameters(), options_.clip_value * count);

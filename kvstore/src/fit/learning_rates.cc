@@ -70,7 +70,7 @@ void ReduceOnPlateau::on_epoch_end(FitRun& run, const FitValues& values) {
     --cooling_;
     waited_ = 0;
   }
-  if (!best_ || is_better(value, *best_, wants_more(options_.monitor, options_.mode), options_.min_delta)) {
+  if (is_better(value, best_, wants_more(options_.monitor, options_.mode), options_.min_delta)) {
     best_ = value;
     waited_ = 0;
     return;

@@ -1,12 +1,16 @@
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
+#include <map>
+#include <system_error>
 #include <utility>
 
 #include <heddle/callbacks.h>
 
 #include "fit/monitor.h"
+#include "fit/writable.h"
 
 namespace heddle {
 
@@ -35,6 +39,39 @@ std::string filled(const std::string& path, const FitRun& run, const FitValues& 
     at = close + 1;
   }
   return text;
+}
+
+// The files of a run that went further before it was killed, as older ones: a pattern with {epoch} or {step} alone tells.
+void add_later_files(std::vector<std::string>& files, const std::string& pattern, const FitRun& run) {
+  const std::filesystem::path path(pattern);
+  const std::string name = path.filename().string();
+  const std::size_t open = name.find('{'), close = name.find('}', open);
+  if (open == std::string::npos || close == std::string::npos || name.find('{', close) != std::string::npos ||
+      path.parent_path().string().find('{') != std::string::npos)
+    return;
+  const std::string what = name.substr(open + 1, close - open - 1);
+  if (what != "epoch" && what != "step") return;
+  const std::int64_t done = what == "epoch" ? run.epoch() : run.step();
+  const std::string head = name.substr(0, open), tail = name.substr(close + 1);
+  std::map<std::int64_t, std::string> later;
+  std::error_code ignored;
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  for (const auto& one : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string file = one.path().filename().string();
+    if (file.size() <= head.size() + tail.size() || !file.starts_with(head) || !file.ends_with(tail))
+      continue;
+    const std::string digits = file.substr(head.size(), file.size() - head.size() - tail.size());
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error != std::errc() || end != digits.data() + digits.size() || number <= done) continue;
+    later[number] = (path.parent_path() / file).string();
+  }
+  std::vector<std::string> all;
+  for (const auto& [number, file] : later) {
+    std::erase(files, file);
+    all.push_back(file);
+  }
+  files.insert(files.begin(), all.begin(), all.end());
 }
 
 void check_placeholders(const std::string& path, const FitRun& run, bool by_steps) {
@@ -66,8 +103,12 @@ ModelCheckpoint::ModelCheckpoint(std::string path, ModelCheckpointOptions option
 void ModelCheckpoint::on_train_begin(FitRun& run) {
   if (!options_.monitor.empty()) check_monitor("ModelCheckpoint", run, options_.monitor);
   check_placeholders(path_, run, options_.every_steps > 0);
-  if (run.epoch() > 0 || run.batch() > 0) return;
-  has_best_ = false;
+  if (run.rank() == 0) check_writable("ModelCheckpoint", path_);
+  if (run.epoch() > 0 || run.batch() > 0) {
+    if (options_.keep > 0 && run.rank() == 0) add_later_files(files_, path_, run);
+    return;
+  }
+  best_.reset();
   files_.clear();
 }
 
@@ -80,9 +121,8 @@ void ModelCheckpoint::on_batch_end(FitRun& run) {
 void ModelCheckpoint::on_epoch_end(FitRun& run, const FitValues& values) {
   if (!options_.monitor.empty()) {
     const double value = values.at(options_.monitor);
-    if (has_best_ && !is_better(value, best_, wants_more(options_.monitor, options_.mode), 0)) return;
+    if (!is_better(value, best_, wants_more(options_.monitor, options_.mode), 0)) return;
     best_ = value;
-    has_best_ = true;
   } else if (options_.every_epochs == 0 || (run.epoch() + 1) % options_.every_epochs != 0) {
     return;
   }
@@ -95,8 +135,11 @@ void ModelCheckpoint::on_interrupt(FitRun& run) {
 
 void ModelCheckpoint::save(FitRun& run, const FitValues& values) {
   const std::string path = filled(path_, run, values);
-  if (options_.keep > 0 && (files_.empty() || files_.back() != path)) files_.push_back(path);
-  if (options_.keep > 0) remove_old(run, options_.keep + 1);
+  if (options_.keep > 0) {
+    std::erase(files_, path);  // a path may come again, and is then the newest
+    files_.push_back(path);
+    remove_old(run, options_.keep + 1);
+  }
   run.save(path);
 }
 
@@ -117,14 +160,13 @@ void ModelCheckpoint::on_train_end(FitRun& run) {
 
 CallbackState ModelCheckpoint::state() const {
   CallbackState state;
-  if (has_best_) state.numbers["best"] = best_;
+  if (best_) state.numbers["best"] = *best_;
   for (std::size_t i = 0; i < files_.size(); ++i) state.texts[std::to_string(i)] = files_[i];
   return state;
 }
 
 void ModelCheckpoint::set_state(const CallbackState& state) {
-  has_best_ = state.numbers.contains("best");
-  if (has_best_) best_ = state.numbers.at("best");
+  best_ = state.numbers.contains("best") ? std::optional(state.numbers.at("best")) : std::nullopt;
   files_.clear();
   for (std::size_t i = 0; state.texts.contains(std::to_string(i)); ++i)
     files_.push_back(state.texts.at(std::to_string(i)));

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +18,12 @@ inline bool wants_more(const std::string& name, MonitorMode mode) {
   return true;
 }
 
-// Whether `value` is better than `best` by more than `delta`.
-inline bool is_better(double value, double best, bool more, double delta) {
-  return more ? value > best + delta : value < best - delta;
+// Whether `value` is better than `best`, if there is one, by more than `delta`. NaN is never better, and everything is
+// better than NaN.
+inline bool is_better(double value, const std::optional<double>& best, bool more, double delta) {
+  if (std::isnan(value)) return false;
+  if (!best || std::isnan(*best)) return true;
+  return more ? value > *best + delta : value < *best - delta;
 }
 
 // Throws InvalidArgument if an epoch has no value of this name.

@@ -69,14 +69,16 @@ class StateGuard {
   std::vector<std::pair<NDArray, NDArray>> saved_;
 };
 
+// The batch first, which may have spoilt what the network keeps.
 std::string report_of_inputs(const Module& net, const std::vector<Arrays>& group) {
-  for (const Parameter& one : net.state())
-    if (!is_finite(one.value)) return one.name + " has " + kind_of(one.value) + " before the step";
   for (const Arrays& batch : group) {
     for (std::size_t i = 0; i < batch.size(); ++i)
       if (!is_finite(batch[i]))
         return "array " + std::to_string(i) + " of the batch has " + kind_of(batch[i]);
   }
+  for (const auto& all : {net.parameters(), net.state()})
+    for (const Parameter& one : all)
+      if (!is_finite(one.value)) return one.name + " has " + kind_of(one.value) + " before the step";
   return "";
 }
 

@@ -238,6 +238,12 @@ void R2::add(const Inputs& inputs) {
   });
 }
 
+// Before the first batch the state of another one tells the number of columns.
+void R2::merge_whole(const NDArray& state) {
+  if (columns_ == 0 && state.ndim() == 2 && state.shape()[0] == 4) columns_ = state.shape()[1];
+  Metric::merge_whole(state);
+}
+
 void R2::clear() {
   columns_ = 0;
   forget();

@@ -1,5 +1,6 @@
 // Callbacks: their events, values that are read late, those of the library, Ctrl-C.
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <files.h>
 #include <filesystem>
@@ -62,8 +63,9 @@ std::vector<double> fit_with_losses(const std::vector<double>& losses,
   all.epochs = static_cast<std::int64_t>(losses.size());
   all.validation = {zeros({1, 1}), zeros({1, 1})};
   all.callbacks = {setter, callback};
-  all.verbose = false;
+  all.verbose = all.stop_on_nan = false;
   const History history = fit(net, trainer, {zeros({2, 1}), zeros({2, 1})}, all);
+  CHECK(trainer.learning_rate() == 0.5);  // whatever the callback has set
   if (bias) *bias = net.value.item<float>();
   return history["val_loss"];
 }
@@ -252,8 +254,39 @@ TEST_CASE("ModelCheckpoint: the best, the last ones, every few steps") {
   CHECK(files() ==
         std::vector<std::string>{"best-2.0000", "best-3.0000", "best-5.0000", "e2", "e3", "s14", "s7"});
   all.callbacks = {std::make_shared<ModelCheckpoint>(directory.file("none/x"))};
-  CHECK(contains(message_of([&] { program.fit(all); }), "No such file or directory"));
+  const std::int64_t steps = program.trainer.steps();
+  CHECK(contains(message_of<InvalidArgument>([&] { program.fit(all); }), "No such file or directory"));
+  CHECK(program.trainer.steps() == steps);
   CHECK(contains(message_of([] { ModelCheckpoint("", {}); }), "the path is empty"));
+}
+
+TEST_CASE("ModelCheckpoint: a path that comes again is the newest file") {
+  TemporaryDirectory directory;
+  fit_with_losses({5, 3, 5, 5}, std::make_shared<ModelCheckpoint>(directory.file("v{val_loss}"),
+                                                                  ModelCheckpointOptions{.keep = 2}));
+  CHECK(std::filesystem::exists(directory.file("v3.0000")));
+  CHECK(std::filesystem::exists(directory.file("v5.0000")));
+}
+
+TEST_CASE("EarlyStopping, ReduceOnPlateau and ModelCheckpoint: NaN is never the best") {
+  const double nan = std::nan("");
+  CHECK(fit_with_losses({nan, 3, 2, 2, nan, 1},
+                        std::make_shared<EarlyStopping>(EarlyStoppingOptions{.patience = 1}))
+            .size() == 5);
+  CHECK(fit_with_losses({nan, nan, 3}, std::make_shared<EarlyStopping>()).size() == 1);
+  std::vector<double> rates;
+  fit_with_losses({nan, 3, 2, 1},
+                  std::make_shared<ReduceOnPlateau>(ReduceOnPlateauOptions{.factor = 0.5, .patience = 1}),
+                  &rates);
+  CHECK(rates == std::vector<double>{0.5, 0.5, 0.5, 0.5});
+  TemporaryDirectory directory;
+  fit_with_losses({nan, 3, nan, 2},
+                  std::make_shared<ModelCheckpoint>(directory.file("{epoch}"),
+                                                    ModelCheckpointOptions{.monitor = "val_loss"}));
+  CHECK_FALSE(std::filesystem::exists(directory.file("1")));
+  CHECK(std::filesystem::exists(directory.file("2")));
+  CHECK_FALSE(std::filesystem::exists(directory.file("3")));
+  CHECK(std::filesystem::exists(directory.file("4")));
 }
 
 TEST_CASE("Ctrl-C: ends after a step, saves, and the program goes on") {

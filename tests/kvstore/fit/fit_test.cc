@@ -303,7 +303,8 @@ TEST_CASE("fit: errors say what came and what is wanted, before anything is trai
   CHECK(contains(refused([](FitOptions& all) { all.epochs = -1; }), "fit: epochs is -1; want 0 or more"));
   CHECK(
       contains(refused([](FitOptions& all) { all.accumulate = 0; }), "fit: accumulate is 0; want 1 or more"));
-  CHECK(contains(refused([](FitOptions& all) { all.callbacks = {nullptr}; }), "callback 0 is null"));
+  CHECK(contains(refused([](FitOptions& all) { all.callbacks = {std::shared_ptr<Callback>()}; }),
+                 "callback 0 is null"));
   CHECK(contains(refused([](FitOptions& all) {
                    all.metrics = {"accuracy", "accuracy"};
                  }),

@@ -1,4 +1,6 @@
 // A run that is resumed, at any step, is the run that was never interrupted: weights, history, callbacks.
+#include <algorithm>
+#include <cmath>
 #include <files.h>
 #include <filesystem>
 #include <message_of.h>
@@ -146,5 +148,78 @@ TEST_CASE("fit: what cannot be resumed is refused") {
   program.fit(all);
   all.resume = directory.file("run");
   all.generators = {{"noise", &other}};
-  CHECK(contains(message_of([&] { program.fit(all); }), "has no generator 'noise'"));
+  FitProgram fresh;
+  fresh.fit(fresh.options(2));
+  const FitResult before = fresh.result({});
+  CHECK(contains(message_of([&] { fresh.fit(all); }), "has no generator 'noise'"));
+  CHECK(fresh.result({}) == before);
+  all.generators = {};
+  all.resume = std::string(5000, 'x');
+  CHECK(contains(message_of<Error>([&] { program.fit(all); }), "cannot be read"));
+}
+
+TEST_CASE("ModelCheckpoint: files that a killed run has written later are not kept beside the last ones") {
+  TemporaryDirectory directory;
+  FitProgram program, again;
+  FitOptions all = program.options(5);
+  all.callbacks = {std::make_shared<ModelCheckpoint>(directory.file("{epoch}.run"))};
+  program.fit(all);
+  all = again.options(3);
+  all.callbacks = {
+      std::make_shared<ModelCheckpoint>(directory.file("{epoch}.run"), ModelCheckpointOptions{.keep = 1})};
+  all.resume = directory.file("2.run");
+  again.fit(all);
+  for (const std::string number : {"3", "4", "5"})
+    CHECK(std::filesystem::exists(directory.file(number + ".run")) == (number == "3"));
+  CHECK(std::filesystem::exists(directory.file("1.run")));
+}
+
+TEST_CASE("fit: a callback without a state is counted among those of its class") {
+  struct Named : Callback {
+    double number = 0;
+    explicit Named(double first) : number(first) {}
+    std::string name() const override { return "Named"; }
+    CallbackState state() const override {
+      return number == 0 ? CallbackState() : CallbackState{.numbers = {{"number", number}}};
+    }
+    void set_state(const CallbackState& state) override { number = state.numbers.at("number"); }
+  };
+  TemporaryDirectory directory;
+  FitProgram program, again;
+  FitOptions all = program.options(1);
+  all.callbacks = {std::make_shared<Named>(0), std::make_shared<Named>(5),
+                   std::make_shared<ModelCheckpoint>(directory.file("run"))};
+  program.fit(all);
+  const auto first = std::make_shared<Named>(0), second = std::make_shared<Named>(0);
+  all = again.options(2);
+  all.callbacks = {first, second};
+  all.resume = directory.file("run");
+  again.fit(all);
+  CHECK(first->number == 0);
+  CHECK(second->number == 5);
+}
+
+TEST_CASE("fit: a run that is resumed with other metrics has NaN for those of other epochs") {
+  TemporaryDirectory directory;
+  FitProgram program, again;
+  FitOptions all = program.options(2);
+  all.validation = {};
+  all.callbacks = {std::make_shared<CsvLogger>(directory.file("log.csv")),
+                   std::make_shared<ModelCheckpoint>(directory.file("run"))};
+  const History before = program.fit(all);
+  all.metrics = {"f1"};
+  all.epochs = 3;
+  all.resume = directory.file("run");
+  const History history = again.fit(all);
+  REQUIRE(history["accuracy"].size() == 3);
+  REQUIRE(history["f1"].size() == 3);
+  CHECK(history["accuracy"][1] == before["accuracy"][1]);
+  CHECK(std::isnan(history["accuracy"][2]));
+  CHECK(std::isnan(history["f1"][1]));
+  CHECK_FALSE(std::isnan(history["f1"][2]));
+  const std::string csv = read_file(directory.file("log.csv"));
+  CHECK(csv.starts_with("epoch,loss,f1,lr,accuracy\n1,"));
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 4);
+  CHECK(contains(csv, ",,"));
+  CHECK(csv.ends_with(",\n"));
 }

@@ -72,6 +72,7 @@ class R2 : public Metric {
   Shape state_shape() const override;
   void add(const Inputs& inputs) override;
   NDArray compute(const NDArray& state) const override;
+  void merge_whole(const NDArray& state) override;
   void clear() override;
   std::int64_t columns_ = 0;  // 0: not known yet
 };
