@@ -200,14 +200,17 @@ Trainer::Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions op
   check_replicas();
   if (!options_.store) options_.store = KVStore::create("local");
   check_scaler();
+  if (options_.scaler) {
+    LossScaler::Shared& scaler = *options_.scaler->shared_;
+    scaler.trainer = token_ = std::make_shared<const int>(0);
+    // It may have skipped steps of an earlier trainer.
+    steps_before_updates_ = -scaler.arrays.skipped.item<std::int64_t>();
+  }
   const auto optimizer = create_optimizer(options_.optimizer, options_.params);
   needs_whole_ = optimizer->needs_whole();
   if (!options_.schedule) options_.schedule = constant_schedule(optimizer->params().at("lr"));
   assign_groups(optimizer->params().at("weight_decay"));
   init_store();
-  if (!options_.scaler) return;
-  options_.scaler->shared_->trainer = token_ = std::make_shared<const int>(0);
-  steps_before_updates_ = -counted_steps();  // the scaler may have skipped steps of an earlier trainer
 }
 
 // Checks the groups, and finds the first one of each parameter.
