@@ -193,7 +193,7 @@ def step_memory(net: _heddle.Module, trainer: _heddle.Trainer, step: _typing.Cal
     """Which module takes how much memory in a training step: its parameters, gradients, the optimizer's arrays, and activations.
 
     step() calls the net, backward() and the trainer's step(). It runs twice, and the second time is counted. Activations are the
-    arrays that a module's calls made and that were there when the step's arrays took most memory.
+    most bytes at once of arrays that a module's calls made, `others` those made outside of modules when all together took most.
     """
     if not isinstance(trainer, _heddle.Trainer):
         raise TypeError(f"step_memory: trainer is a {type(trainer).__name__}; want a Trainer")

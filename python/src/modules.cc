@@ -328,7 +328,8 @@ void bind_module(nb::module_& m) {
             in_call("autocast", [&] { module.autocast(to); });
             return nb::borrow(self);
           },
-          "dtype"_a = "bf16", nb::sig("def autocast(self, dtype: DTypeLike | None = 'bf16') -> Module"),
+          "dtype"_a.none() = "bf16",
+          nb::sig("def autocast(self, dtype: DTypeLike | None = 'bf16') -> Module"),
           "Calls of this module compute products in bf16 or f16, and return f32; f32: not, whatever is "
           "around; None: as "
           "around them. Returns the module.")

@@ -2,6 +2,7 @@
 #include <functional>
 #include <memory>
 #include <message_of.h>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -174,7 +175,7 @@ TEST_CASE("recompute: in captured graphs each launch has new random numbers, the
 
 TEST_CASE("recompute: twelve blocks of a transformer take at most half of the memory") {
   const auto peak_of = [](bool again) {
-    Engine engine({.workers = 1});
+    Engine engine({.scheduler = Scheduler::naive});  // with others the peak depends on which ops ran first
     const EngineScope scope(engine);
     Generator initial(1);
     std::vector<TransformerBlock> blocks;
@@ -250,6 +251,58 @@ TEST_CASE("recompute: errors say what is wrong") {
   const NDArray stale = recompute([&](const NDArray& x) { return x * w; })(ones({4}));
   w.detach().fill(3);
   CHECK(message_of([&] { backward(sum(stale)); }).find("changed in place") != std::string::npos);
+}
+
+TEST_CASE("recompute: a pass that throws leaves nothing to the next one") {
+  for (const int failing : {0, 1}) {
+    CAPTURE(failing);
+    NDArray w = full({4}, 5), x = ones({4});
+    set_requires_grad(w), set_requires_grad(x);
+    const Recomputed both([&](const Arrays& in) -> Arrays { return {in[0] * 2 * w, in[0] * 3 * w}; });
+    const Arrays out = both.run({x});
+    bool fails = true;
+    on_gradient(out[static_cast<std::size_t>(failing)], [&](const NDArray& gradient) {
+      if (fails) throw std::runtime_error("a hook's");
+      return gradient;
+    });
+    CHECK_THROWS_AS(grad({sum(out[0]) + sum(out[1])}, {x}, {.keep_tape = true}), std::runtime_error);
+    fails = false;
+    for (const int one : {0, 1}) {
+      const Arrays found = grad({sum(out[static_cast<std::size_t>(one)])}, {x}, {.keep_tape = true});
+      CHECK(found[0].to_vector<float>() == std::vector<float>(4, one == 0 ? 10.f : 15.f));
+    }
+  }
+}
+
+TEST_CASE("recompute: a function that changes its input in place is refused") {
+  NDArray w = ones({4});
+  set_requires_grad(w);
+  const auto adds = [&](NDArray x) { return x += 1, x * w; };
+  CHECK(message_of<InvalidArgument>([&] { recompute(adds)(ones({4})); }) ==
+        "recompute: the function changes input 0 in place, and would change it again in the backward pass; "
+        "make it "
+        "change a copy");
+  const NoGrad off;
+  CHECK(recompute(adds)(ones({4})).to_vector<float>() == std::vector<float>(4, 2));
+}
+
+TEST_CASE("recompute: in an autocast to f32 the second run mixes dtypes as the first one") {
+  const NDArray x = Generator(2).normal({4, 8}).astype(DType::bf16);
+  NDArray w = Generator(1).normal({8, 8});
+  set_requires_grad(w);
+  const auto product = [&](const NDArray& given) { return matmul(given, w); };
+  Bits gradients;
+  for (const bool again : {false, true}) {
+    NDArray y;
+    {
+      const Autocast autocast(DType::f32);
+      y = again ? recompute(product)(x) : product(x);
+    }
+    backward(sum(y.astype(DType::f32)));
+    gradients.push_back(grad(w).to_vector<float>());
+    clear_grad(w);
+  }
+  CHECK(gradients[0] == gradients[1]);
 }
 
 TEST_CASE("recompute: a row-sparse gradient in the function is refused") {

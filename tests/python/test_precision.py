@@ -130,3 +130,53 @@ def test_a_scaler_and_clipping():
     trainer.step()
     with pytest.raises(ValueError, match="backoff is 2"):
         heddle.LossScaler(backoff=2)
+
+
+def test_a_module_leaves_autocast_again():
+    net = net_of_two().autocast("f16")
+    assert net.autocast_dtype is heddle.f16
+    assert net.autocast(None).autocast_dtype is None
+    assert net.autocast(dtype=None) is net
+
+
+def test_a_scaler_between_unscale_and_step():
+    net = net_of_two()
+    scaler = heddle.LossScaler()
+    trainer = heddle.Trainer(net.parameters(), scaler=scaler)
+    with pytest.raises(ValueError, match="the loss scaler is that of another trainer"):
+        heddle.Trainer(net.parameters(), scaler=scaler)
+    scaler.scale(net(heddle.ones((2, 4))).sum()).backward()
+    scaler.unscale(net.parameters())
+    with pytest.raises(RuntimeError, match="clear_errors\\(\\) first"):
+        scaler.scale(heddle.ones(()))
+    trainer.clear_errors()
+    assert scaler.scale(heddle.ones(())).item() == 65536
+
+
+@pytest.mark.parametrize("name, params", [("sgd", {"momentum": 0.9}), ("adam", {})])
+@pytest.mark.parametrize("order", ["1112122112", "2221211221"])
+def test_captured_steps_with_gradients_of_rows_and_whole_ones(name, params, order):
+    def weights(captured):
+        heddle.manual_seed(4)
+        words = heddle.Embedding(20, 8, sparse_grad=True)
+        table = words.parameters()[0].value
+        weight = heddle.full((8, 3), 0.1)
+        weight.requires_grad = True
+        parameters = [heddle.Parameter("table", table), heddle.Parameter("weight", weight)]
+        trainer = heddle.Trainer(parameters, name, params, schedule=heddle.constant_schedule(0.1))
+
+        def step(words_of_batch, labels, way):
+            loss = heddle.cross_entropy(heddle.matmul(words(words_of_batch), weight), labels)
+            if way.shape[0] == 2:
+                loss = loss + heddle.square(table).sum() * 0.01
+            loss.backward()
+            trainer.step()
+            return loss.detach()
+
+        run = trainer.capture(step) if captured else step
+        for way in order:
+            run(heddle.array([1, 2, 3]), heddle.array([0, 1, 2]), heddle.zeros((int(way),)))
+        state = {key: np.array(value).tolist() for key, value in trainer.state().items()}
+        return table.tolist(), weight.tolist(), state
+
+    assert weights(True) == weights(False)

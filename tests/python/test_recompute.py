@@ -8,7 +8,7 @@ import heddle
 def gradients(wrap):
     heddle.manual_seed(3)
     layer = heddle.Sequential(heddle.Dense(8, 8), heddle.Dropout(0.4), heddle.BatchNorm(8), heddle.Dense(8, 4))
-    x = heddle.Generator(1).normal((16, 8))
+    x = heddle.normal((16, 8), generator=heddle.Generator(1))
     x.requires_grad = True
     loss = (wrap(layer)(x) ** 2).sum()
     loss.backward()
@@ -60,3 +60,35 @@ def test_errors():
 
     with pytest.raises(KeyError):
         heddle.recompute(fails)(x)
+
+
+class Head(heddle.Module):
+    def __init__(self, again):
+        super().__init__()
+        self.layer = heddle.Dense(8, 8)
+        self.again = again
+
+    def forward(self, x):
+        return heddle.recompute(self.layer)(x) if self.again else self.layer(x)
+
+
+def test_in_a_module_that_computes_in_f32():
+    def gradients_of_head(again):
+        heddle.manual_seed(1)
+        net = heddle.Sequential(heddle.Dense(8, 8), Head(again).autocast("f32")).autocast("bf16")
+        net(heddle.ones((4, 8))).sum().backward()
+        return [parameter.value.grad.tolist() for parameter in net.parameters()]
+
+    assert gradients_of_head(True) == gradients_of_head(False)
+
+
+def test_a_change_of_an_input_is_refused():
+    weight = heddle.ones((3,))
+    weight.requires_grad = True
+
+    def function(x):
+        x += 1
+        return x * weight
+
+    with pytest.raises(ValueError, match="the function changes input 0 in place"):
+        heddle.recompute(function)(heddle.ones((3,)))

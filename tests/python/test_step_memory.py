@@ -19,8 +19,9 @@ def test_rows_and_table():
     whole, first, second = memory.rows
     assert first.parameters == first.gradients == 4 * (64 * 128 + 128)
     assert first.state == 2 * first.parameters + 16
-    assert whole.activations == first.activations + second.activations > 0
-    assert memory.peak == whole.activations + memory.others
+    assert whole.activations == first.activations + second.activations
+    assert first.activations >= 4 * 256 * 128 and second.activations >= 4 * 256 * 10
+    assert memory.peak <= whole.activations + memory.others
     assert str(memory).startswith("module ") and "0: Dense(64, 128)" in str(memory)
     assert trainer.steps == 2
 

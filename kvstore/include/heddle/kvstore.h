@@ -25,16 +25,14 @@ class KVStore {
  public:
   using Key = heddle::Key;
   using ReadResiduals = std::function<std::map<std::string, NDArray>()>;
-  // "local": in this process, for any number of cpu(i) devices. "allreduce": every rank of the launched job keeps all
-  // values; pushes are summed over the ranks. All ranks make the same calls in one order, except optimizer_state and
-  // gradient_memory; if kind, key, shape, learning rate or scale differ, arrays fail with CommMismatch. "dist_sync",
-  // "dist_async", "dist_ssp:S": on servers that HEDDLE_STORE_SCHEDULER, HEDDLE_STORE_ETCD or HEDDLE_SERVERS names
-  // (docs/kvstore.md). Throws InvalidArgument.
+  // "local": in this process, for any number of cpu(i) devices. "allreduce": every rank of the launched job keeps all values; pushes
+  // are summed over the ranks. All ranks make the same calls in one order, except optimizer_state and gradient_memory; if kind, key,
+  // shape, learning rate or scale differ, arrays fail with CommMismatch. "dist_sync", "dist_async", "dist_ssp:S": on servers that
+  // HEDDLE_STORE_SCHEDULER, HEDDLE_STORE_ETCD or HEDDLE_SERVERS names (docs/kvstore.md). Throws InvalidArgument.
   static std::unique_ptr<KVStore> create(const std::string& type = "local", Where where = Where::current());
   static std::unique_ptr<KVStore> create(const std::string& type, const KVStoreOptions& options,
                                          Where where = Where::current());
-  // An "allreduce" store over these ranks. Every rank calls it and blocks until all have. If their options
-  // differ, all throw InvalidArgument with the values.
+  // An "allreduce" store over these ranks. Every rank calls it and blocks until all have; options that differ are InvalidArgument.
   static std::unique_ptr<KVStore> create(const std::string& type, std::shared_ptr<Communicator> ranks,
                                          const KVStoreOptions& options = {}, Where where = Where::current());
   // Waits for all ops. After an error, a dist_ store waits for pushes only: pulls fail with StoreError.
@@ -123,8 +121,10 @@ class KVStore {
   void pull(Key key, const NDArray& out, Where where = Where::current());
 
  private:
+  friend class CapturedStep;
   friend class Trainer;
-  virtual void do_max(const NDArray&) {}  // the largest of all workers' elements, by an op
+  virtual std::uint64_t do_generation() const { return 0; }  // of the optimizer, see Optimizer::generation()
+  virtual void do_max(const NDArray&) {}                     // the largest of all workers' elements, by an op
   // Implementations of the public functions, which set the CallSite. Each of them first checks its arguments.
   virtual void do_init(Key key, const NDArray& value) = 0;
   virtual void do_adopt(Key key, const NDArray& value) { do_init(key, value); }

@@ -47,12 +47,10 @@ struct TrainerOptions {
 // state(), set_state() and clear_errors().
 class Trainer {
  public:
-  // Throws InvalidArgument for an empty list and for whatever the optimizer and the store refuse, and
-  // for a group that no parameter belongs to.
+  // Throws InvalidArgument for an empty list, what the optimizer and the store refuse, and a group of no parameter.
   explicit Trainer(std::vector<Parameter> parameters, TrainerOptions options = {},
                    Where where = Where::current());
-  // `replicas`: the parameters of one model on each device. Gradients are summed over the replicas, which all
-  // start from the values of the first one.
+  // `replicas`: the parameters of one model on each device, which start from those of the first one. Gradients are summed.
   explicit Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions options = {},
                    Where where = Where::current());
 
@@ -111,7 +109,8 @@ class Trainer {
   static const Trainer*& capturing();  // whose captured step this thread captures now; null: none
   void check_scaler() const;
   void check_rates(double lr) const;
-  std::int64_t updates() const;
+  void check_update(const UpdateOptions& update) const;
+  std::int64_t counted_steps() const;
   void check_complete(const std::map<std::string, NDArray>& optimizer, std::int64_t steps) const;
   // The gradients of one parameter, one per replica: `rows` if all are row-sparse, else `whole`.
   struct Gradients {
@@ -135,9 +134,10 @@ class Trainer {
   std::vector<NDArray> memory_;  // gradient memory by parameter, see lend_gradient_memory; undefined: none
   // Storage versions of the parameters, replica by replica, when they last equalled the stored values.
   std::vector<std::uint64_t> versions_;
+  std::shared_ptr<const void> token_;  // of this trainer, by which the scaler knows it
   std::int64_t steps_ = 0;
   std::uint64_t resets_ = 0;               // how often the state was replaced, or cleared of errors
-  std::int64_t steps_before_updates_ = 0;  // steps_ minus the optimizer's count of updates
+  std::int64_t steps_before_updates_ = 0;  // steps_ minus counted_steps()
 };
 
 // memory_report() of a training step (step_memory.h), with the state of this trainer's optimizer.

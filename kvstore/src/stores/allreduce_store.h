@@ -42,6 +42,7 @@ class AllReduceStore final : public KVStore {
   void do_set_optimizer(const std::string& name, const OptimizerParams& params,
                         const std::string& weights) override;
   std::map<std::string, NDArray> optimizer_state() const override { return local_.optimizer_state(); }
+  std::uint64_t do_generation() const override { return local_.do_generation(); }
   void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override;
   std::map<std::string, NDArray> do_residuals() const override;
   std::map<std::string, NDArray> do_set_residuals(const ReadResiduals& read, bool only_check) override;

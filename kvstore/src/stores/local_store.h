@@ -28,6 +28,7 @@ class LocalStore : public KVStore {
   void do_set_optimizer(const std::string& name, const OptimizerParams& params,
                         const std::string& weights) override;
   std::map<std::string, NDArray> optimizer_state() const override;
+  std::uint64_t do_generation() const override { return optimizer_ ? optimizer_->generation() : 0; }
   // Sets what pushes do. With a null optimizer they add to the stored value if `adds`, and replace it
   // otherwise.
   void set_optimizer(std::unique_ptr<Optimizer> optimizer, bool adds) {

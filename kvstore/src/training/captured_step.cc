@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -81,8 +82,10 @@ void CapturedStep::check_not_running() const {
 
 // Numbers that differ if the function may push other ops.
 std::vector<std::int64_t> CapturedStep::signature(const Arrays& batch) const {
+  const std::optional<DType> dtype = Autocast::current();
   std::vector<std::int64_t> all{static_cast<std::int64_t>(module_modes()),
-                                static_cast<std::int64_t>(Autocast::dtype())};
+                                dtype ? static_cast<std::int64_t>(*dtype) : -1,
+                                static_cast<std::int64_t>(trainer_->store().do_generation())};
   for (const NDArray& array : batch) {
     all.insert(all.end(),
                {static_cast<std::int64_t>(array.dtype()), static_cast<std::int64_t>(array.device().kind),

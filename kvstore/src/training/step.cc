@@ -17,6 +17,17 @@ void Trainer::check_scaler() const {
   if (replicas_.size() > 1) throw InvalidArgument("Trainer: a loss scaler is not for several replicas");
   if (&options_.scaler->shared_->arrays.scale.engine() != &replicas_[0][0].value.engine())
     throw InvalidArgument("Trainer: the loss scaler belongs to another engine than the parameters");
+  if (!options_.scaler->shared_->trainer.expired())
+    throw InvalidArgument(
+        "Trainer: the loss scaler is that of another trainer, whose steps it would scale and skip too; make "
+        "one "
+        "for each");
+}
+
+// Throws what the updates of the step would throw.
+void Trainer::check_update(const UpdateOptions& update) const {
+  check_rates(*update.lr);
+  create_optimizer(options_.optimizer, options_.params)->check(0, NDArray({1}, DType::f32), update);
 }
 
 // With a scaler, updates change nothing if a gradient of any worker has inf or NaN.
@@ -58,6 +69,7 @@ void Trainer::update_all(UpdateOptions update) {
   all.reserve(replicas_[0].size());
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
   if (options_.scaler) {
+    check_update(update);  // while nothing is unscaled
     if (!options_.scaler->shared_->unscaled) options_.scaler->unscale(replicas_[0]);
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = gradients(i);  // unscaled, perhaps in other memory
   }

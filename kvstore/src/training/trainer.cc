@@ -200,6 +200,12 @@ Trainer::Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions op
   check_replicas();
   if (!options_.store) options_.store = KVStore::create("local");
   check_scaler();
+  if (options_.scaler) {
+    LossScaler::Shared& scaler = *options_.scaler->shared_;
+    scaler.trainer = token_ = std::make_shared<const int>(0);
+    // It may have skipped steps of an earlier trainer.
+    steps_before_updates_ = -scaler.arrays.skipped.item<std::int64_t>();
+  }
   const auto optimizer = create_optimizer(options_.optimizer, options_.params);
   needs_whole_ = optimizer->needs_whole();
   if (!options_.schedule) options_.schedule = constant_schedule(optimizer->params().at("lr"));
@@ -493,12 +499,13 @@ void Trainer::forget_capture(std::int64_t steps) {
   steps_ = steps;
 }
 
-// The number of successful updates of the parameter that has had the most.
-std::int64_t Trainer::updates() const {
+// The number of successful updates of the parameter that has had the most, and of steps that the scaler has skipped.
+std::int64_t Trainer::counted_steps() const {
   std::int64_t most = 0;
   for (const auto& [name, value] : options_.store->optimizer_state()) {
     if (name.ends_with(".updates")) most = std::max(most, value.item<std::int64_t>());
   }
+  if (options_.scaler) most += options_.scaler->shared_->arrays.skipped.item<std::int64_t>();
   return most;
 }
 
@@ -514,7 +521,7 @@ void Trainer::clear_errors(Where where) {
   if (options_.scaler) options_.scaler->clear_errors(where);
   ++resets_;
   lend_memory();
-  steps_ = steps_before_updates_ + updates();
+  steps_ = steps_before_updates_ + counted_steps();
   // The error may have hit the assignment of a changed parameter to the store. So all parameters count as
   // changed, and the next step assigns them again.
   versions_.assign(versions_.size(), kUnknownVersion);
@@ -565,7 +572,7 @@ void Trainer::set_state(const std::map<std::string, NDArray>& state, Where where
   if (sets_scaler) options_.scaler->set_state(of_scaler, where);
   ++resets_;
   steps_ = count;
-  steps_before_updates_ = steps_ - updates();
+  steps_before_updates_ = steps_ - counted_steps();
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) {
     auto key = static_cast<KVStore::Key>(i);
     options_.store->assign(key, replicas_[0][i].value);

@@ -28,8 +28,8 @@ struct MemoryReport {
   AllocatorStats allocator{};
   std::int64_t arrays = 0;          // live arrays of all sites
   std::size_t bytes = 0, peak = 0;  // bytes of all sites, now and at most
-  // The lines with most bytes come first. Lines that hold nothing now and held nothing at the peak are left
-  // out.
+  // The lines with most bytes come first. Lines that hold nothing now and held nothing at the peak are left out, and
+  // labels that held nothing since it was reset.
   std::vector<MemorySite> sites{};
   // A table with one line for each site, at most `most`.
   std::string to_string(std::size_t most = 20) const;

@@ -129,7 +129,8 @@ MemoryReport memory_report() {
     report.peak = all.peak;
     for (const auto& [line, count] : all.by_line) {
       report.arrays += count.site.arrays;
-      if (count.site.arrays > 0 || count.site.at_peak > 0) report.sites.push_back(count.site);
+      const bool held = count.site.at_peak > 0 || (!count.site.label.empty() && count.site.peak > 0);
+      if (count.site.arrays > 0 || held) report.sites.push_back(count.site);
     }
   }
   report.allocator = cpu_allocator_stats();

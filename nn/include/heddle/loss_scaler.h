@@ -26,13 +26,14 @@ struct LossScalerOptions {
 
 // A scale by which losses are multiplied, and gradients divided (Micikevicius et al., arXiv:1710.03740). A step whose gradients have
 // inf or NaN changes no parameter and no state of the optimizer, on all workers; the scale follows. Ops do all of it, without a wait,
-// also in captured steps. Copies are the same scaler. For one trainer, not thread-safe.
+// also in captured steps. Copies are the same scaler. For one trainer, which refuses the scaler of another one; not thread-safe.
 class LossScaler {
  public:
-  // Throws InvalidArgument for a scale that is not positive, growth below 1, backoff not in (0, 1), and interval below 1.
+  // Throws InvalidArgument for a scale below the smallest normal f32, or infinite, growth below 1, backoff not in (0, 1), and interval below 1.
   explicit LossScaler(const LossScalerOptions& options = {}, Where where = Where::current());
 
-  // The loss, in f32, times the scale: for backward(). Throws InvalidArgument for an array that is not floating.
+  // The loss, in f32, times the scale: for backward(). Throws InvalidArgument for an array that is not floating, and Error between
+  // unscale() and the step.
   NDArray scale(const NDArray& loss, Where where = Where::current()) const;
   // Divides the gradients by the scale, for clip_grad_norm() before Trainer::step(), which does it otherwise. All parameters at once.
   // Throws Error for a second call in one step.
@@ -53,7 +54,8 @@ class LossScaler {
   struct Shared {
     LossScalerOptions options;
     operators_detail::LossScaleState arrays;
-    bool unscaled = false;  // whether the gradients of the step that is to come are unscaled
+    bool unscaled = false;                // whether the gradients of the step that is to come are unscaled
+    std::weak_ptr<const void> trainer{};  // expires with the trainer that has it
   };
   std::shared_ptr<Shared> shared_;
 };

@@ -1,6 +1,7 @@
 // Optimizers: an update is one op, which reads the gradient and mutates the weight and the optimizer's state.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -65,6 +66,10 @@ class Optimizer {
   // one per row; all -1: there was no such gradient yet).
   std::map<std::string, NDArray> state() const;
 
+  // Grows with each first row-sparse update of a weight whose updates then are other ops: updates captured earlier count
+  // no rows, and have to be captured anew.
+  std::uint64_t generation() const { return generation_; }
+
   // Removes the poison that failed gradients left in the state. Updates that were skipped changed nothing, and do not
   // count, so the state is that of the last update that worked. The errors of the weights stay.
   void clear_errors(Where where = Where::current());
@@ -83,6 +88,7 @@ class Optimizer {
     NDArray updates;      // i64, one element on cpu(): counted by the updates, so that skipped ones are not
     NDArray row_updates;  // updates of each row: i64 (n), on the weight's device; undefined if not needed
     bool packed = false;  // whether arrays and updates are parts of arrays that hold those of many weights
+    bool used = false;    // whether an op has been pushed that updates them
   };
   friend std::unique_ptr<Optimizer> create_optimizer(const std::string& name, const OptimizerParams& params);
   Optimizer(const operators_detail::OptimizerRule& rule, const OptimizerParams& given);
@@ -95,10 +101,12 @@ class Optimizer {
   void check_like_weight(Key key, const NDArray& weight, DType dtype, const Shape& shape) const;
   std::string text_of(Key key) const;
   Slot& slot_of(Key key, const NDArray& weight);
+  struct ListOp;
   struct List;
   std::shared_ptr<const List> list_of(std::span<const Key> keys, std::span<const NDArray> weights);
   std::shared_ptr<List> make_list(std::span<const Key> keys, std::span<const NDArray> weights);
   void pack(std::span<const Key> keys, std::span<const NDArray> weights, std::span<const std::size_t> places);
+  void fill(ListOp& op, std::span<const Key> keys, std::span<const NDArray> weights);
   void check_alike(Key key, const NDArray& weight, const NDArray& grad) const;
   void set_entry(Slot& slot, const std::string& entry, const NDArray& value, const NDArray& weight) const;
   const operators_detail::OptimizerRule* rule_;
@@ -108,6 +116,7 @@ class Optimizer {
   std::vector<std::string> state_;                     // names of the state's arrays
   bool counts_rows_;                                   // whether rows have counts of updates
   std::map<Key, Slot> slots_;
+  std::uint64_t generation_ = 0;
   std::vector<std::shared_ptr<const List>> lists_;  // of the last calls of update_all()
 };
 

@@ -16,18 +16,20 @@ namespace heddle {
 
 // Bytes of a module and of those inside it; of a module that is there twice where it stands first.
 struct ModuleMemory {
-  std::string path;             // "encoder.0"; "" for the whole
-  std::string text;             // as ModuleRow::text
-  std::size_t parameters = 0;   // parameters and buffers
-  std::size_t gradients = 0;    // of parameters that are not frozen
-  std::size_t state = 0;        // the optimizer's, for these parameters
-  std::size_t activations = 0;  // of arrays that its calls made, and that were there at the step's peak
+  std::string path;            // "encoder.0"; "" for the whole
+  std::string text;            // as ModuleRow::text
+  std::size_t parameters = 0;  // parameters and buffers
+  std::size_t gradients = 0;   // of parameters that are not frozen
+  std::size_t state = 0;       // the optimizer's, for these parameters
+  std::size_t activations =
+      0;  // most bytes at once of arrays that its calls made, plus those of modules inside
 };
 
 struct StepMemory {
   std::vector<ModuleMemory> rows;  // the whole first, then its children in the order of registration
   std::size_t others = 0;  // at the peak, of arrays made outside of all calls: gradients, losses, batches
-  std::size_t peak = 0;    // most bytes at once of arrays that the step made: activations and others
+  std::size_t peak =
+      0;  // most bytes at once of all arrays that the step made: it depends on which ops ran first
   std::string to_string() const;  // a table with the sums below
 };
 

@@ -143,7 +143,7 @@ StepMemory memory_report(Module& module, const std::function<std::map<std::strin
   report.peak = after.peak - std::min(after.peak, before.bytes);
   std::size_t inside = 0;
   for (const MemorySite& site : after.sites)
-    if (modules.add_activations(site.label, site.at_peak)) inside += site.at_peak;
+    if (modules.add_activations(site.label, site.peak)) inside += site.at_peak;
   report.others = report.peak - std::min(report.peak, inside);
   add_held(module, modules.rows(), state());
   report.rows = std::move(modules.rows());
@@ -164,8 +164,8 @@ std::string StepMemory::to_string() const {
   if (rows.empty()) return text;
   const ModuleMemory& all = rows.front();
   return text + text_of(all.parameters + all.state) + " of parameters and optimizer; at most " +
-         text_of(peak) + " more in a step, " + text_of(all.activations) + " of activations and " +
-         text_of(others) + " of others, as gradients\n";
+         text_of(peak) + " more in a step, of which " + text_of(others) +
+         " of arrays outside of modules, as gradients\n";
 }
 
 std::ostream& operator<<(std::ostream& out, const StepMemory& memory) { return out << memory.to_string(); }

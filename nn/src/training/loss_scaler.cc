@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -22,12 +23,15 @@ void check_option(bool fits, const char* name, double value, const char* wanted)
                         wanted);
 }
 
+// Losses times a subnormal scale are zero where the processor takes such numbers for zero.
+bool is_scale(double scale) { return scale >= std::numeric_limits<float>::min() && std::isfinite(scale); }
+
 }  // namespace
 
 LossScaler::LossScaler(const LossScalerOptions& options, Where where) {
   const CallSite site(where);
   const auto first = static_cast<float>(options.scale);
-  check_option(first > 0 && std::isfinite(first), "scale", options.scale, "a positive number of f32");
+  check_option(is_scale(first), "scale", options.scale, "a positive normal number of f32");
   check_option(options.growth >= 1, "growth", options.growth, "1 or more");
   check_option(options.backoff > 0 && options.backoff < 1, "backoff", options.backoff,
                "more than 0 and less than 1");
@@ -44,6 +48,10 @@ NDArray LossScaler::scale(const NDArray& loss, Where where) const {
   if (!is_floating(loss.dtype()))
     throw InvalidArgument(std::string("LossScaler::scale: the loss is ") + name_of(loss.dtype()) +
                           "; want a floating dtype");
+  if (shared_->unscaled)
+    throw Error(
+        "LossScaler::scale: the gradients are unscaled already, and those of this loss would not be; call "
+        "Trainer::step() or clear_errors() first");
   return (is_half(loss.dtype()) ? cast(loss, DType::f32) : loss) * shared_->arrays.scale;
 }
 
@@ -83,7 +91,7 @@ void LossScaler::check_state(const std::map<std::string, NDArray>& state) const 
       throw InvalidArgument(who + " is " + name_of(value.dtype()) + " " + value.shape().to_string() +
                             "; want one " + name_of(array.dtype()));
     const double number = value.astype(DType::f64).item<double>();
-    if (!std::isfinite(number) || number < 0 || (name == "scale" && number == 0))
+    if (!std::isfinite(number) || number < 0 || (name == "scale" && !is_scale(number)))
       throw InvalidArgument(who + " is " + number_text(number));
   }
 }

@@ -169,6 +169,7 @@ Optimizer::Slot& Optimizer::slot_of(Key key, const NDArray& weight) {
     check_row_counts("optimizer " + name_ + ": weight " + key.text() + "'s row_updates", slot.row_updates,
                      weight);
   }
+  slot.used = true;
   return slot;
 }
 
@@ -246,6 +247,7 @@ void Optimizer::update(Key key, const NDArray& weight, const RowSparse& grad, Up
           text_of(key) + ": its first update of rows, which makes their counts, must come before a capture"));
     slot.row_updates = no_row_counts(weight);
     lists_.clear();
+    ++generation_;
   }
   RowSparse apart = grad;
   if (grad.values().storage() == weight.storage())

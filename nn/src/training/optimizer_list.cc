@@ -31,16 +31,17 @@ bool same_memory(const NDArray& a, const NDArray& b) {
 
 }  // namespace
 
+struct Optimizer::ListOp {
+  std::shared_ptr<UpdateList> list = std::make_shared<UpdateList>();
+  std::vector<std::size_t> places{};
+  std::int64_t elements = 0;
+};
+
 struct Optimizer::List {
-  struct Op {
-    std::shared_ptr<UpdateList> list = std::make_shared<UpdateList>();
-    std::vector<std::size_t> places{};
-    std::int64_t elements = 0;
-  };
   std::vector<Key> keys;
   std::vector<NDArray> weights;
   std::unordered_set<const Storage*> storages{};  // of the weights
-  std::vector<Op> ops{};
+  std::vector<ListOp> ops{};
   std::vector<std::size_t> alone{};  // places of the weights that ops of their own update
 
   bool is_of(std::span<const Key> of_keys, std::span<const NDArray> of_weights) const {
@@ -53,8 +54,9 @@ struct Optimizer::List {
   }
 };
 
-// Replaces the state of these weights by parts of arrays that hold the state of all of them, so that an op on them has
-// few vars. The weights are on one device.
+// Makes the state of these weights as parts of arrays that hold the state of all of them, so that an op on them has few
+// vars. The weights are on one device. No op has used their state so far: a captured graph would go on updating the
+// state that was replaced, and the error of one weight's state would be copied into that of all.
 void Optimizer::pack(std::span<const Key> keys, std::span<const NDArray> weights,
                      std::span<const std::size_t> places) {
   const EngineScope scope(weights[places[0]].engine());
@@ -91,16 +93,17 @@ void Optimizer::pack(std::span<const Key> keys, std::span<const NDArray> weights
 std::shared_ptr<Optimizer::List> Optimizer::make_list(std::span<const Key> keys,
                                                       std::span<const NDArray> weights) {
   auto list = std::make_shared<List>(List{.keys = {keys.begin(), keys.end()}, .weights = {}});
-  std::vector<std::size_t> small, unpacked;
+  std::vector<std::size_t> small;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     list->weights.push_back(weights[i].detach());
     const auto slot = slots_.find(keys[i]);
     const bool known = slot != slots_.end();
     list->storages.insert(weights[i].storage().get());
+    const bool packed = known && slot->second.packed;
+    const bool packable = !is_capturing() && !(known && slot->second.used);
     const bool fits = is_small(weights[i]) && weights[i].device() == weights[0].device() &&
-                      !(known && slot->second.row_updates.defined()) && (known || !is_capturing());
+                      !(known && slot->second.row_updates.defined()) && (packed || packable);
     (fits ? small : list->alone).push_back(i);
-    if (fits && !(known && slot->second.packed)) unpacked.push_back(i);
   }
   // Updates of weights that share memory keep their order.
   if (small.size() < 2 || list->storages.size() < keys.size()) {
@@ -108,24 +111,35 @@ std::shared_ptr<Optimizer::List> Optimizer::make_list(std::span<const Key> keys,
     std::sort(list->alone.begin(), list->alone.end());
     return list;
   }
-  if (!unpacked.empty() && !is_capturing()) pack(keys, weights, unpacked);
-  std::unordered_set<const Storage*> changed;
   for (const std::size_t i : small) {
     const std::int64_t size = weights[i].size();
-    if (list->ops.empty() || list->ops.back().elements + size > kMostOfOp)
-      list->ops.emplace_back(), changed.clear();
-    List::Op& op = list->ops.back();
-    op.list->arrays.push_back(arrays_of(weights[i], slot_of(keys[i], weights[i])));
-    op.places.push_back(i);
-    op.elements += size;
-    const UpdatedArrays& arrays = op.list->arrays.back();
-    const auto add = [&](const NDArray& array) {
-      if (changed.insert(array.storage().get()).second) op.list->changed.push_back(array);
-    };
+    if (list->ops.empty() || list->ops.back().elements + size > kMostOfOp) list->ops.emplace_back();
+    list->ops.back().places.push_back(i);
+    list->ops.back().elements += size;
+  }
+  for (ListOp& op : list->ops) fill(op, keys, weights);
+  return list;
+}
+
+// The arrays of an op whose places are known. The state of each op is packed apart from that of others, on which the op
+// would wait otherwise.
+void Optimizer::fill(ListOp& op, std::span<const Key> keys, std::span<const NDArray> weights) {
+  std::vector<std::size_t> fresh;
+  for (const std::size_t i : op.places) {
+    const auto slot = slots_.find(keys[i]);
+    if (slot == slots_.end() || !slot->second.packed) fresh.push_back(i);
+  }
+  if (!fresh.empty()) pack(keys, weights, fresh);
+  std::unordered_set<const Storage*> changed;
+  const auto add = [&](const NDArray& array) {
+    if (changed.insert(array.storage().get()).second) op.list->changed.push_back(array);
+  };
+  for (const std::size_t i : op.places) {
+    const UpdatedArrays arrays = arrays_of(weights[i], slot_of(keys[i], weights[i]));
     add(arrays.weight), add(arrays.updates);
     for (const NDArray& array : arrays.state) add(array);
+    op.list->arrays.push_back(arrays);
   }
-  return list;
 }
 
 std::shared_ptr<const Optimizer::List> Optimizer::list_of(std::span<const Key> keys,
@@ -162,7 +176,7 @@ void Optimizer::update_all(std::span<const Key> keys, std::span<const NDArray> w
   }
   for (const std::size_t i : list->alone) update(keys[i], weights[i], grads[i], options);
   const UpdateCall call = call_of(options);
-  for (const List::Op& op : list->ops) {
+  for (const ListOp& op : list->ops) {
     std::vector<NDArray> of_op;
     of_op.reserve(op.places.size());
     for (const std::size_t i : op.places)

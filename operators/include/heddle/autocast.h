@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include <heddle/call_site.h>
 #include <heddle/dtype.h>
@@ -26,8 +27,9 @@ class Autocast {
   Autocast(const Autocast&) = delete;
   Autocast& operator=(const Autocast&) = delete;
 
-  static bool active();  // whether this thread has an Autocast to bf16 or f16
-  static DType dtype();  // of the innermost Autocast of this thread; f32 if there is none
+  static bool active();                   // whether this thread has an Autocast to bf16 or f16
+  static DType dtype();                   // of the innermost Autocast of this thread; f32 if there is none
+  static std::optional<DType> current();  // as dtype(), but empty if there is none
 
  private:
   std::unique_ptr<operators_detail::AutocastState> state_;

@@ -179,7 +179,7 @@ struct PassOptions {
 class Pass {
  public:
   explicit Pass(PassOptions options)
-      : options_(options), mode_{options.recorded, !options.captures}, grad_mode_(options.recorded) {}
+      : options_(options), mode_{options.recorded, !options.captures, &kept_}, grad_mode_(options.recorded) {}
 
   void start_at(const NDArray& root, const NDArray& seed, bool shared);
   // Requests the gradient of `input`; then only requested gradients are computed. Returns false if no root
@@ -212,6 +212,7 @@ class Pass {
   bool captures(const AutogradMeta& leaf) const { return options_.captures || !leaf.hooks.empty(); }
 
   const PassOptions options_;
+  KeptInPass kept_{};
   const BackwardMode mode_;
   const GradMode grad_mode_;
   PendingNodes nodes_;

@@ -29,7 +29,7 @@ using Arrays = Recomputed::Arrays;
 
 NDArray leaf_like(const NDArray& input) {
   NDArray leaf = input.detach();
-  if (on_tape(input)) set_requires_grad(leaf);
+  if (on_tape(input)) make_passing_leaf(leaf);
   return leaf;
 }
 
@@ -40,10 +40,12 @@ struct Call {
   Arrays leaves{};              // that the function uses besides
   std::vector<bool> tracked{};  // which outputs have a gradient
   RandomDraws draws{};
-  DType precision = Autocast::dtype();  // around the call
-  Arrays seeds{};                       // the gradients of the outputs in this pass; undefined: none
+  std::optional<DType> precision = Autocast::current();  // around the call
 
-  Arrays gradients();
+  // In a pass, keeps the gradient of an output for gradients().
+  void keep_seed(std::size_t output, const NDArray& gradient) const;
+  // The gradients of inputs and leaves, from those of the outputs that the pass has kept.
+  Arrays gradients() const;
 
  private:
   Arrays inputs_after(const Arrays& gradients) const;
@@ -82,7 +84,7 @@ Arrays Call::inputs_after(const Arrays& gradients) const {
   Arrays again;
   for (const NDArray& input : inputs) {
     again.push_back(copy_after(input.detach(), gradients));
-    if (on_tape(input)) set_requires_grad(again.back());
+    if (on_tape(input)) make_passing_leaf(again.back());
   }
   return again;
 }
@@ -92,14 +94,21 @@ Arrays Call::run_again(const Arrays& again) const {
   const OuterUse nested;  // the function's leaves are no use of a recompute() around it
   const DrawScope replay(draws);
   std::optional<Autocast> as_before;
-  if (precision != Autocast::dtype()) as_before.emplace(precision);
+  if (precision) as_before.emplace(*precision);
   return (*function)(again);
 }
 
-// The gradients of inputs and leaves, from those of the outputs.
-Arrays Call::gradients() {
+void Call::keep_seed(std::size_t output, const NDArray& gradient) const {
+  Arrays& seeds = (*RunsBackward::mode().kept)[this];
+  seeds.resize(tracked.size());
+  seeds[output] = gradient.detach();
+}
+
+Arrays Call::gradients() const {
   if (differentiating_gradient()) refuse_second_gradient(kName);
-  const Arrays of_outputs = std::exchange(seeds, Arrays(seeds.size()));
+  KeptInPass& kept = *RunsBackward::mode().kept;
+  const Arrays of_outputs = std::exchange(kept[this], {});
+  kept.erase(this);
   const Arrays again = inputs_after(of_outputs), outputs = run_again(again);
   Arrays roots, given, wanted;
   for (std::size_t i = 0; i < of_outputs.size(); ++i) {
@@ -130,13 +139,12 @@ void record_call(const std::shared_ptr<Call>& call, Arrays& outputs, const Array
   std::vector<std::size_t> tracked;
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (call->tracked[i]) tracked.push_back(i);
-  call->seeds.resize(outputs.size());
   Arrays saved;
   for (const NDArray& source : sources) saved.push_back(save_for_backward(source));
   if (tracked.size() == 1) {
     const std::size_t only = tracked.front();
     return record_op(kName, outputs[only], sources, saved, [call, only](const NDArray& gradient) {
-      call->seeds[only] = gradient;
+      call->keep_seed(only, gradient);
       return call->gradients();
     });
   }
@@ -147,7 +155,7 @@ void record_call(const std::shared_ptr<Call>& call, Arrays& outputs, const Array
   for (const std::size_t i : tracked) {
     record(kName, outputs[i], {whole}, {}, [call, i, like = whole.detach()](const NDArray& gradient) {
       if (differentiating_gradient()) refuse_second_gradient(kName);
-      call->seeds[i] = gradient.detach();
+      call->keep_seed(i, gradient);
       return Arrays{zeros_like(like)};
     });
   }
@@ -181,6 +189,8 @@ Recomputed::Arrays Recomputed::run(const Arrays& inputs, Where where) const {
   }
   if (NoGrad::active()) return (*function_)(inputs);
   auto call = std::make_shared<Call>(Call{.function = function_, .inputs = {}});
+  std::vector<std::uint64_t> versions;
+  for (const NDArray& input : inputs) versions.push_back(input.storage()->version());
   for (const NDArray& input : inputs) call->inputs.push_back(leaf_like(input));
   Arrays outputs;
   {
@@ -197,6 +207,12 @@ Recomputed::Arrays Recomputed::run(const Arrays& inputs, Where where) const {
     any = any || tracked;
   }
   if (!any) return outputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].storage()->version() == versions[i]) continue;
+    const CallSite site(where);
+    throw InvalidArgument("recompute: the function changes input " + std::to_string(i) +
+                          " in place, and would change it again in the backward pass; make it change a copy");
+  }
   Arrays sources = inputs;
   sources.insert(sources.end(), call->leaves.begin(), call->leaves.end());
   record_call(call, outputs, sources, where);

@@ -32,6 +32,9 @@ std::vector<NDArray> grad_for_outer_pass(const std::vector<NDArray>& outputs,
                                          const std::vector<NDArray>& inputs,
                                          const std::vector<NDArray>& seeds);
 
+// Makes the array a leaf that lives for a call: an input of a recomputed function.
+void make_passing_leaf(NDArray& array);
+
 // Whether a Backward runs whose operators are recorded. A Backward that pushes kernels of its own, which are
 // not recorded, then has to compute by operators, or to call refuse_second_gradient().
 bool differentiating_gradient();

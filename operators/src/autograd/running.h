@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "autograd/tape.h"
@@ -22,10 +23,15 @@ class InNode {
   Node& node_;
 };
 
+// Arrays that Backward functions leave to others of the same pass, by an address that these know. They go with the pass,
+// also if it throws.
+using KeptInPass = std::unordered_map<const void*, std::vector<NDArray>>;
+
 // How a backward pass runs Backward functions.
 struct BackwardMode {
   bool recorded;      // whether operators that a Backward calls go on the tape
   bool lends_memory;  // whether a Backward may compute in memory lent for a leaf's gradient
+  KeptInPass* kept;   // of the pass
 };
 
 // Memory that make_gradient() returned to a Backward.

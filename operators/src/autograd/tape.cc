@@ -21,7 +21,7 @@ namespace {
 
 thread_local bool grad_mode = true;
 thread_local const Node* current_node = nullptr;  // the node whose Backward runs on this thread
-thread_local BackwardMode backward_mode{false, false};
+thread_local BackwardMode backward_mode{false, false, nullptr};
 thread_local MadeGradients* made_gradients = nullptr;
 std::atomic<std::uint64_t> next_sequence{0};
 constinit thread_local OuterUse* outer_use = nullptr;
@@ -146,6 +146,13 @@ GradMode::GradMode(bool on) : previous_(std::exchange(grad_mode, on)) {}
 GradMode::~GradMode() { grad_mode = previous_; }
 
 bool differentiating_gradient() { return backward_mode.recorded; }
+
+void make_passing_leaf(NDArray& array) {
+  set_requires_grad(array);
+  own_meta(array)->passing = true;
+}
+
+bool is_lasting_leaf(const NDArray& array) { return is_leaf(array) && !own_meta(array)->passing; }
 
 }  // namespace operators_detail
 

@@ -26,6 +26,7 @@ struct AutogradMeta final : GradMeta {
   StandsFor stands_for = StandsFor::itself;
   std::shared_ptr<AutogradMeta> original;  // set for StandsFor::input: the data of the saved array itself
   bool leaf = false;
+  bool passing = false;         // true for a leaf that make_passing_leaf() made
   bool drops_gradient = false;  // true for a leaf whose gradient nobody requests
   Hooks hooks;                  // hooks of a leaf
   bool view_of_leaf = false;

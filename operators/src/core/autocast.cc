@@ -1,5 +1,7 @@
 #include "core/autocast.h"
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -17,23 +19,35 @@ namespace operators_detail {
 
 struct AutocastState {
   struct Cast {
-    NDArray source;  // keeps the storage, so that no other one gets its address
-    std::uint64_t version;
-    NDArray made;
+    std::weak_ptr<Storage> source{};
+    std::uint64_t version = 0;
+    std::int64_t offset = 0;
+    Shape shape{};
+    Strides strides{};
+    NDArray made{};
+
+    bool is_of(const NDArray& array) const {
+      return made.defined() && source.lock() == array.storage() && version == array.storage()->version() &&
+             offset == array.offset() && shape == array.shape() && strides == array.strides() &&
+             !made.engine().error_of(made.var()).exception;
+    }
   };
   DType dtype;
   AutocastState* outer;
   std::unordered_map<const Storage*, Cast> casts{};
+  std::size_t most_casts = 16;  // with more, those of arrays that are gone are dropped
+
+  void drop_expired() {
+    if (casts.size() <= most_casts) return;
+    std::erase_if(casts, [](const auto& cast) { return cast.second.source.expired(); });
+    most_casts = std::max(most_casts, 2 * casts.size());
+  }
 };
 
 namespace {
 
 // A thread-local, since operators have no parameter for it: a scope changes what plain calls of them do.
 thread_local constinit AutocastState* innermost = nullptr;
-
-bool is_same_view(const NDArray& a, const NDArray& b) {
-  return a.offset() == b.offset() && a.shape() == b.shape() && a.strides() == b.strides();
-}
 
 bool is_castable(DType dtype) { return dtype == DType::f32 || is_half(dtype); }
 
@@ -79,13 +93,14 @@ DType product_dtype(std::span<const NDArray> arrays) {
 NDArray in_product(const NDArray& array, DType dtype) {
   const NDArray plain = array.detach();
   if (plain.dtype() == dtype) return plain;
-  if (!innermost || innermost->dtype != dtype || !is_leaf(array) || is_capturing())
+  if (!innermost || innermost->dtype != dtype || !is_lasting_leaf(array) || is_capturing())
     return plain.astype(dtype);
-  const std::uint64_t version = plain.storage()->version();
   AutocastState::Cast& known = innermost->casts[plain.storage().get()];
-  if (!known.made.defined() || known.version != version || !is_same_view(known.source, plain))
-    known = {plain, version, plain.astype(dtype)};
-  return known.made;
+  if (known.is_of(plain)) return known.made;
+  NDArray made = plain.astype(dtype);
+  known = {plain.storage(), plain.storage()->version(), plain.offset(), plain.shape(), plain.strides(), made};
+  innermost->drop_expired();
+  return made;
 }
 
 bool is_written(DType dtype, DType computed) {
@@ -124,6 +139,9 @@ Autocast::~Autocast() {
 }
 
 bool Autocast::active() { return innermost && innermost->dtype != DType::f32; }
+std::optional<DType> Autocast::current() {
+  return innermost ? std::optional(innermost->dtype) : std::nullopt;
+}
 DType Autocast::dtype() { return innermost ? innermost->dtype : DType::f32; }
 
 }  // namespace heddle

@@ -32,6 +32,9 @@ DType product_dtype(std::span<const NDArray> arrays);
 // The array, detached, in a dtype of product_dtype(). A parameter is cast once in an Autocast, until it changes.
 NDArray in_product(const NDArray& array, DType dtype);
 
+// Whether the array is a leaf, and no input of a recomputed function, which lives for a call. Defined by the tape.
+bool is_lasting_leaf(const NDArray& array);
+
 // Whether kernels of a product of `computed` write gradients of `dtype`: those of halves also write f32.
 bool is_written(DType dtype, DType computed);
 

@@ -307,8 +307,13 @@ TEST_CASE("a scaler's state, errors and messages") {
                        InvalidArgument);
   CHECK(scaler.current().item<float>() == 32);
 
-  CHECK_THROWS_WITH_AS(LossScaler({.scale = 0}), "LossScaler: scale is 0; want a positive number of f32",
-                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(LossScaler({.scale = 0}),
+                       "LossScaler: scale is 0; want a positive normal number of f32", InvalidArgument);
+  CHECK_THROWS_WITH_AS(LossScaler({.scale = 1e-40}),
+                       "LossScaler: scale is 1e-40; want a positive normal number of f32", InvalidArgument);
+  auto small = scaler.state();
+  small["scale"] = full({}, 1e-40, DType::f32);
+  CHECK_THROWS_AS(scaler.set_state(small), InvalidArgument);
   CHECK_THROWS_WITH_AS(LossScaler({.growth = 0.5}), "LossScaler: growth is 0.5; want 1 or more",
                        InvalidArgument);
   CHECK_THROWS_WITH_AS(LossScaler({.backoff = 1}),
@@ -333,4 +338,77 @@ TEST_CASE("a scaler's state, errors and messages") {
   CHECK(trainer.parameters()[0].value.item<float>() < before);
   CHECK(scaler.current().item<float>() == 32);
   CHECK(scaler.skipped().item<std::int64_t>() == 0);
+}
+
+TEST_CASE(
+    "a scaler refuses losses between unscale() and the step, and steps that cannot be made unscale nothing") {
+  LossScaler scaler({.scale = 1024});
+  double lr = 1;
+  Trainer trainer({one_weight({8})}, {.schedule = [&](std::int64_t) { return lr; }, .scaler = scaler});
+  const NDArray weight = trainer.parameters()[0].value;
+  step_with(trainer, scaler, 1);
+  CHECK(weight.item<float>() == 7);
+  lr = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_WITH_AS(step_with(trainer, scaler, 1), doctest::Contains("lr must be finite"),
+                       InvalidArgument);
+  lr = 1;
+  CHECK_THROWS_WITH_AS(trainer.step(kInfinity), doctest::Contains("grad_scale must be finite"),
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(trainer.step(ones({2})), doctest::Contains("want one element"), InvalidArgument);
+  CHECK(grad(weight).item<float>() == 1024);
+  trainer.step();
+  CHECK(weight.item<float>() == 6);
+  backward(scaler.scale(sum(weight)));
+  scaler.unscale(trainer.parameters());
+  CHECK_THROWS_WITH_AS(scaler.scale(sum(weight)), doctest::Contains("step() or clear_errors() first"), Error);
+  trainer.clear_errors();
+  step_with(trainer, scaler, 1);
+  CHECK(weight.item<float>() == 5);
+}
+
+TEST_CASE("a scaler is for one trainer") {
+  LossScaler scaler;
+  {
+    Trainer trainer({one_weight({1})}, {.scaler = scaler});
+    CHECK_THROWS_WITH_AS(Trainer({one_weight({1})}, {.scaler = scaler}),
+                         doctest::Contains("the loss scaler is that of another trainer"), InvalidArgument);
+    step_with(trainer, scaler, kInfinity);
+  }
+  Trainer next({one_weight({1})}, {.params = {{"lr", 1}}, .scaler = scaler});
+  step_with(next, scaler, 1);
+  CHECK(next.parameters()[0].value.item<float>() == 0);
+  next.clear_errors();
+  CHECK(next.steps() == 1);
+}
+
+TEST_CASE("clear_errors() counts the steps that the scaler has skipped, and not those that failed") {
+  LossScaler scaler;
+  Trainer trainer({one_weight({1})}, {.optimizer = "adam", .scaler = scaler});
+  for (int i = 0; i < 6; ++i) step_with(trainer, scaler, i == 1 || i == 2 ? kInfinity : 1);
+  trainer.clear_errors();
+  CHECK(trainer.steps() == 6);
+  backward(scaler.scale(sum(trainer.parameters()[0].value * take(ones({2}), array<std::int64_t>({7})))));
+  trainer.step();
+  CHECK_THROWS(trainer.parameters()[0].value.wait());
+  trainer.clear_errors();
+  CHECK(trainer.steps() == 6);
+  trainer.set_state(trainer.state());
+  step_with(trainer, scaler, kInfinity);
+  trainer.clear_errors();
+  CHECK(trainer.steps() == 7);
+}
+
+TEST_CASE("a captured step notices an autocast to f32 around its call, in which dtypes mix") {
+  const NDArray x = ones({2, 4}).astype(DType::bf16);
+  Trainer trainer({one_weight({1, 2, 3, 4})});
+  const NDArray weight = trainer.parameters()[0].value;
+  CapturedStep step = trainer.capture([&](const Arrays& batch) {
+    backward(sum(weight * 1.0f));
+    trainer.step();
+    return batch[0] * 1.0f;
+  });
+  for (int i = 0; i < 2; ++i) step({x});
+  const Autocast around(DType::f32);
+  for (int i = 0; i < 2; ++i) step({x});
+  CHECK(step.captures() == 2);
 }

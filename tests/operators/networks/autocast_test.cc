@@ -384,4 +384,31 @@ TEST_CASE("products of bf16 keep inf and NaN") {
   CHECK(std::isnan(image[0]));
 }
 
+TEST_CASE("autocast: a cast of a weight that was poisoned is made anew once the error is cleared") {
+  NDArray w = ones({4, 4});
+  const NDArray x = ones({2, 4});
+  set_requires_grad(w);
+  const Autocast autocast(DType::bf16);
+  w.detach().assign(take(ones({1, 4}), full({4}, 5, DType::i64)));
+  CHECK_THROWS_AS(matmul(x, w).wait(), InvalidArgument);
+  w.engine().clear_error(w.var());
+  CHECK_NOTHROW(matmul(x, w).wait());
+}
+
+TEST_CASE("autocast: a scope keeps no leaves that are gone, and their casts not for long") {
+  Engine engine({.workers = 1});
+  const EngineScope scope(engine);
+  const Autocast autocast(DType::bf16);
+  const NDArray x = ones({4, 64});
+  std::size_t before = 0;
+  for (int i = 0; i < 200; ++i) {
+    NDArray w = ones({64, 64});
+    set_requires_grad(w);
+    matmul(x, w).wait();
+    engine.wait_all();
+    if (i == 50) before = cpu_allocator_stats().in_use;
+  }
+  CHECK(cpu_allocator_stats().in_use <= before + 32 * 64 * 64 * 2);
+}
+
 }  // namespace heddle
