@@ -279,6 +279,12 @@ TEST_CASE("a pipe is written to, and stays") {
     const TemporaryDirectory directory;
     const std::string pipe = directory.file("pipe"), file = directory.file("file");
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    if (name == "npz") {  // which is not written from front to back
+      CHECK(message_of<Error>([&, &save = save] { save(pipe); }).find("is a device or a pipe") !=
+            std::string::npos);
+      CHECK(std::filesystem::is_fifo(pipe));
+      continue;
+    }
     save(file);
     std::string read;
     std::thread reader([&] { read = read_file(pipe); });

@@ -132,13 +132,13 @@ void keep_permissions(const std::string& path, int file, unsigned mode) {
   ::fchmod(file, kept);  // fails on a file system without permissions, which is ignored
 }
 
-// Whether path is a device, a pipe or a socket, which a rename would replace.
+}  // namespace
+
 bool is_special(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
-// What path points to over symbolic links, which may not exist yet; path itself if it is none.
 std::string behind_links(const std::string& path) {
   constexpr int kMost = 40;  // that Linux follows
   fs::path at = path;
@@ -150,8 +150,6 @@ std::string behind_links(const std::string& path) {
   }
   return at.string();
 }
-
-}  // namespace
 
 AtomicFile::AtomicFile(const std::string& path, unsigned mode) : path_(path) {
   ndarray_detail::check_path(path);

@@ -31,4 +31,10 @@ class AtomicFile {
   int file_;
 };
 
+// Whether path is a device, a pipe or a socket, which a rename would replace.
+bool is_special(const std::string& path);
+
+// What path points to over symbolic links, which may not exist yet; path itself if it is none.
+std::string behind_links(const std::string& path);
+
 }  // namespace heddle

@@ -226,8 +226,8 @@ class OnnxModel:
             array = given
         else:
             try:
-                typed = isinstance(given, (np.ndarray, np.generic))
-                array = heddle.asarray(given) if typed else heddle.asarray(given, dtype=value.dtype)
+                typed = isinstance(given, (np.ndarray, np.generic))  # np.float64 is a float too, which heddle takes as f32
+                array = heddle.asarray(np.asarray(given)) if typed else heddle.asarray(given, dtype=value.dtype)
             except (TypeError, ValueError) as error:
                 raise heddle.InvalidArgument(
                     f"{self._who()}: input '{value.name}' is a {type(given).__name__} ({error}); want {value}"

@@ -36,7 +36,12 @@ BINARY |= {"maximum": "Max", "minimum": "Min"}
 OPERANDS = {"power": ("base", "exponent")}  # the arguments' names; a and b of the others
 NUMBERS = {dtype.name: number for number, dtype in DTYPES.items()}
 # Sizes that stand for those that vary, where one element is too few for a module's windows.
-STAND_INS = ((16, 24), (64, 96), (256, 320))
+STAND_INS = ((2, 3), (16, 24), (64, 96), (256, 320))
+
+
+def number_of(value: Any) -> Any:
+    """A number that a description has; what is none as it is."""
+    return float(value["float"]) if isinstance(value, dict) and "float" in value else value  # inf, -inf or nan
 
 
 class Writer:
@@ -127,10 +132,9 @@ class Writer:
         if name in UNARY:
             return self.elementwise(name, UNARY[name], [array(arguments["x"])])
         if name in BINARY:
-            given = [arguments[key] for key in OPERANDS.get(name, ("a", "b"))]
-            return self.elementwise(
-                name, BINARY[name], [x if isinstance(x, (int, float)) else array(x) for x in given]
-            )
+            given = [number_of(arguments[key]) for key in OPERANDS.get(name, ("a", "b"))]
+            operands = [x if isinstance(x, (int, float)) else array(x) for x in given]
+            return self.elementwise(name, BINARY[name], operands)
         if name in ("softmax", "log_softmax"):
             onnx_name = "Softmax" if name == "softmax" else "LogSoftmax"
             return self.node(onnx_name, [array(arguments["x"])], axis=arguments.get("axis", -1))
@@ -353,27 +357,24 @@ def result_symbols(
 ) -> list[tuple[heddle.DType, list[int | None]]]:
     """The dtypes and shapes of the module's results, with None for sizes that vary."""
 
-    def computed(stand_in: int | None) -> list[Any]:
+    def computed(batch: int, size: int) -> list[Any]:
         symbols = []
         for _, number, sizes in inputs:
-            shape = [stand_in if size is None and axis else size for axis, size in enumerate(sizes)]
+            shape = [(size if axis else batch) if n is None else n for axis, n in enumerate(sizes)]
             symbols.append(heddle.Input(tuple(shape), dtype=DTYPES[number]))
         results = module(*symbols)
         return list(results) if isinstance(results, tuple) else [results]
 
-    try:
-        return [(one.dtype, [None if n < 0 else n for n in one.shape]) for one in computed(None)]
-    except heddle.Error:
-        for small, large in STAND_INS if any(None in sizes[1:] for _, _, sizes in inputs) else ():
-            try:
-                pairs = zip(computed(small), computed(large), strict=True)
-            except heddle.Error:
-                continue
-            return [
-                (a.dtype, [n if n == m and n >= 0 else None for n, m in zip(a.shape, b.shape, strict=True)])
-                for a, b in pairs
-            ]
-        raise
+    vary = any(None in sizes[1:] for _, _, sizes in inputs)
+    for small, large in STAND_INS if vary else STAND_INS[-1:]:
+        try:
+            pairs = list(zip(computed(2, small), computed(3, large), strict=True))
+        except heddle.Error:
+            if (small, large) == STAND_INS[-1]:
+                raise
+            continue
+        break
+    return [(a.dtype, [n if n == m else None for n, m in zip(a.shape, b.shape, strict=True)]) for a, b in pairs]
 
 
 def checked(model: ModelProto) -> ModelProto:

@@ -144,8 +144,8 @@ template <class X, class T = ComputeType<X>> struct Forward {
   void set(std::int64_t statistic, double m, double squares) const {
     mean[statistic] = static_cast<T>(m);
     // Squares that overflow leave the scale unknown. A scale of 0 would hide that.
-    const double inverse = std::isinf(squares) ? std::numeric_limits<double>::quiet_NaN()
-                                               : 1 / std::sqrt(squares + p.epsilon);
+    const double inverse =
+        std::isinf(squares) ? std::numeric_limits<double>::quiet_NaN() : 1 / std::sqrt(squares + p.epsilon);
     scale[statistic] = static_cast<T>(inverse);
     if (variance) variance[statistic] = static_cast<T>(squares);
   }
