@@ -206,6 +206,16 @@ def test_a_range_of_many_numbers_is_not_folded():
     assert "nodes   1, 1 after" in heddle.onnx.load(large).summary()
 
 
+def test_scalars_of_numpy_have_their_own_dtype():
+    value = helper.make_tensor_value_info("x", TensorProto.DOUBLE, [])
+    result = helper.make_tensor_value_info("y", TensorProto.DOUBLE, [])
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "edges", [value], [result])
+    model = heddle.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
+    assert model(np.float64(0.1)).item() == -0.1
+    with pytest.raises(heddle.InvalidArgument, match="input 'x' is f32"):
+        model(np.float32(0.1))
+
+
 # Files that save writes.
 
 
