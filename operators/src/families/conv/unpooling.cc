@@ -74,8 +74,12 @@ NDArray max_unpool(int axes, const NDArray& x, const NDArray& indices, const Poo
   const NDArray empty = zeros({batch, channels, volume(sizes)}, x.dtype(), x.device());
   // scatter counts negative indices from the end; here they are out of range as those beyond it.
   const NDArray y = ndarray_detail::in_name_of(op, [&] {
-    const NDArray given = reshape(cast(indices.detach(), DType::i64), flat);
-    return scatter(empty, where(given < 0, volume(sizes), given), reshape(x, flat), 2);
+    NDArray places = reshape(indices.detach(), flat);
+    if (!is_floating(places.dtype()) && places.dtype() != DType::boolean) {
+      places = cast(places, DType::i64);
+      places = where(places < 0, volume(sizes), places);
+    }
+    return scatter(empty, places, reshape(x, flat), 2);
   });
   return reshape(y, with_spatial(batch, channels, sizes, axes));
 }
