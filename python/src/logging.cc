@@ -142,7 +142,7 @@ void bind_logging(nb::module_& m) {
       "TensorBoard. Arrays are read by ops: no call waits for them but flush() and close(). Thread-safe.")
       .def("__init__", &make_writer, "path"_a, "suffix"_a = "",
            nb::sig("def __init__(self, path: str | os.PathLike[str], suffix: str = '') -> None"))
-      .def("scalar", &scalar, "tag"_a, "value"_a, "step"_a,
+      .def("scalar", &scalar, "tag"_a, "value"_a.none(), "step"_a,
            nb::sig("def scalar(self, tag: str, value: ArrayLike | float, step: int) -> None"),
            "A number, or the element of an array with one.")
       .def("histogram", &histogram, "tag"_a, "values"_a, "step"_a,

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -249,4 +250,47 @@ TEST_CASE("a path with a zero byte is refused, and nothing is saved or read at t
   check([&] { load_safetensors(path); });
   check([&] { map_safetensors(path); });
   check([&] { load_safetensors_metadata(path); });
+}
+
+TEST_CASE("a symbolic link stays, and what it points to is replaced") {
+  for (const auto& [name, save] : kSaves) {
+    CAPTURE(name);
+    const TemporaryDirectory directory;
+    std::filesystem::create_directory(directory.file("folder"));
+    const std::string link = directory.file("link"), second = directory.file("second"),
+                      target = directory.file("folder/target");
+    std::filesystem::create_symlink("folder/target", link);
+    std::filesystem::create_symlink("link", second);
+    save(second);  // the target does not exist yet
+    CHECK(std::filesystem::is_symlink(link));
+    CHECK(std::filesystem::is_symlink(second));
+    REQUIRE(std::filesystem::is_regular_file(std::filesystem::symlink_status(target)));
+    const auto size = std::filesystem::file_size(target);
+    write_file(target, "old");
+    save(link);
+    CHECK(std::filesystem::is_symlink(link));
+    CHECK(std::filesystem::file_size(target) == size);
+  }
+}
+
+TEST_CASE("a pipe is written to, and stays") {
+  for (const auto& [name, save] : kSaves) {
+    CAPTURE(name);
+    const TemporaryDirectory directory;
+    const std::string pipe = directory.file("pipe"), file = directory.file("file");
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    if (name == "npz") {  // which is not written from front to back
+      CHECK(message_of<Error>([&, &save = save] { save(pipe); }).find("is a device or a pipe") !=
+            std::string::npos);
+      CHECK(std::filesystem::is_fifo(pipe));
+      continue;
+    }
+    save(file);
+    std::string read;
+    std::thread reader([&] { read = read_file(pipe); });
+    save(pipe);
+    reader.join();
+    CHECK(std::filesystem::is_fifo(pipe));
+    CHECK(read == read_file(file));
+  }
 }

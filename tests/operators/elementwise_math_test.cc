@@ -178,4 +178,19 @@ TEST_CASE("the derivatives of lgamma beside their poles") {
   close(grad({sum(third)}, {y})[0], {2e60, -2e60, 2e30});
 }
 
+TEST_CASE("gradients of elu, celu and selu at NaN are NaN") {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16})
+    for (const auto activation :
+         {+[](const NDArray& x) { return elu(x); }, +[](const NDArray& x) { return celu(x, 0.5); },
+          +[](const NDArray& x) { return selu(x); }}) {
+      NDArray x = array<double>({std::nan(""), -1, 0, 2}).astype(dtype);
+      x.set_requires_grad(true);
+      sum(activation(x)).backward();
+      const std::vector<double> gradient = x.grad().astype(DType::f64).to_vector<double>();
+      CHECK(std::isnan(gradient[0]));
+      CHECK(gradient[1] < 0.7);
+      CHECK(gradient[3] == doctest::Approx(1).epsilon(0.06));
+    }
+}
+
 }  // namespace heddle

@@ -138,6 +138,14 @@ TEST_CASE("large means, constant rows, halves and NaN") {
   CHECK(y[2] == doctest::Approx(-1).epsilon(1e-4));
 }
 
+TEST_CASE("squares that overflow give NaN, not zeros") {
+  const NDArray x = array<float>({1e20F, 0, 0, 0, 1, 2, 3, 4}, {2, 4});
+  const std::vector<float> rows = layer_norm(x).to_vector<float>();
+  for (std::size_t i = 0; i < 4; ++i) CHECK(std::isnan(rows[i]));
+  CHECK(rows[4] == doctest::Approx(-1.3416).epsilon(1e-3));
+  CHECK(std::isnan(batch_norm(array<float>({1e20F, -1e20F}, {2, 1}))[0].to_vector<float>()[0]));
+}
+
 TEST_CASE("arrays without elements, and a mean that the caller changes") {
   for (const Shape& shape : {Shape{2, 4, 0}, Shape{0, 4}, Shape{0, 4, 3}}) {
     CAPTURE(shape.to_string());

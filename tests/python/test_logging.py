@@ -36,6 +36,16 @@ def test_scalars_are_numbers_and_arrays(tmp_path):
     assert scalars(writer.path) == [*wanted, (-1, "numpy", 3.0), (2**40, "int", 7.0), (0, "list", 2.5)]
 
 
+def test_none_is_no_scalar_and_a_zero_byte_no_path(tmp_path):
+    with (
+        heddle.SummaryWriter(tmp_path / "run") as writer,
+        pytest.raises(TypeError, match="scalar: value is a NoneType; want"),
+    ):
+        writer.scalar("loss", None, 1)
+    with pytest.raises(heddle.InvalidArgument, match="the suffix has a zero byte"):
+        heddle.SummaryWriter(tmp_path / "run", suffix="a\0b")
+
+
 def test_histograms_are_numpys(tmp_path):
     rng = np.random.default_rng(1)
     arrays = [rng.standard_normal((20, 30)).astype(np.float32), np.arange(-5, 6), np.array([0.0, np.nan, np.inf, 2.0])]

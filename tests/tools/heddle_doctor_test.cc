@@ -81,3 +81,16 @@ TEST_CASE("what would stop a job is a problem, and the exit code 1") {
     CHECK(holds(outcome.out, wanted));
   }
 }
+
+TEST_CASE("what cannot be written to stdout is a failure") {
+  for (const std::string command : {"--help", "operators", "doctor"}) {
+    CAPTURE(command);
+    FILE* pipe = ::popen(("'" HEDDLE_PROGRAM "' " + command + " 2>&1 >/dev/full").c_str(), "r");
+    REQUIRE(pipe);
+    std::string error;
+    char buffer[1000];
+    while (std::fgets(buffer, sizeof buffer, pipe)) error += buffer;
+    CHECK(WEXITSTATUS(::pclose(pipe)) == 1);
+    CHECK(error.find("heddle: cannot write to stdout: No space left on device") != std::string::npos);
+  }
+}

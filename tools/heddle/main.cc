@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +32,14 @@ void let_large_writes_fail() {
   struct sigaction action {};
   ::sigaction(SIGXFSZ, nullptr, &action);
   if (action.sa_handler == SIG_DFL) std::signal(SIGXFSZ, [](int) {});
+}
+
+// The status of a command, or a failure if what it wrote to stdout is not there.
+int finished(int status) {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout) && std::cout) return status;
+  std::fprintf(stderr, "heddle: cannot write to stdout: %s\n", std::strerror(errno));
+  return status == 0 ? kFailed : status;
 }
 
 int run(int argc, char** argv) {
@@ -59,9 +70,9 @@ int run(int argc, char** argv) {
   add_model(program, action);
   add_server(program, action);
   add_scheduler(program, action);
-  if (const std::optional<int> status = program.parse(words)) return *status;
+  if (const std::optional<int> status = program.parse(words)) return finished(*status);
   try {
-    return action();
+    return finished(action());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "heddle: %s\n", error.what());
     return kFailed;

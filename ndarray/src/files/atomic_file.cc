@@ -134,18 +134,42 @@ void keep_permissions(const std::string& path, int file, unsigned mode) {
 
 }  // namespace
 
+bool is_special(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+std::string behind_links(const std::string& path) {
+  constexpr int kMost = 40;  // that Linux follows
+  fs::path at = path;
+  for (int links = 0; links < kMost; ++links) {
+    std::error_code error;
+    const fs::path next = fs::read_symlink(at, error);
+    if (error) break;
+    at = at.parent_path() / next;
+  }
+  return at.string();
+}
+
 AtomicFile::AtomicFile(const std::string& path, unsigned mode) : path_(path) {
   ndarray_detail::check_path(path);
-  const std::string prefix = temporary_prefix(path);
-  remove_abandoned(path, prefix);
+  if (is_special(path)) {
+    target_ = path;
+    file_ = ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    if (file_ < 0) fail("cannot be written");
+    return;
+  }
+  target_ = behind_links(path);
+  const std::string prefix = temporary_prefix(target_);
+  remove_abandoned(target_, prefix);
   file_ = create_temporary(prefix, temporary_, mode);
   if (file_ < 0) fail("cannot be written");
-  keep_permissions(path, file_, mode);
+  keep_permissions(target_, file_, mode);
 }
 
 AtomicFile::~AtomicFile() {
   if (file_ < 0) return;
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
   ::close(file_);
 }
 
@@ -161,16 +185,16 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
 }
 
 void AtomicFile::commit() {
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be renamed to");
+  if (!temporary_.empty() && ::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be renamed to");
   ::close(file_);
   file_ = -1;
 }
 
 void AtomicFile::durable_commit() {
-  if (::fsync(file_) != 0) fail("cannot be synced");
+  if (!temporary_.empty() && ::fsync(file_) != 0) fail("cannot be synced");
   commit();
   // The rename must reach the disk as well. An error is ignored: some file systems cannot sync a directory.
-  std::string parent = std::filesystem::path(path_).parent_path().string();
+  std::string parent = std::filesystem::path(target_).parent_path().string();
   int directory = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return;
   ::fsync(directory);

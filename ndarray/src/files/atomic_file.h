@@ -10,7 +10,8 @@ namespace heddle {
 // file before, so that it survives a power failure. If neither is called, the temporary file is removed. The
 // next AtomicFile of that path on that host removes temporary files of killed processes. Throws Error with
 // the path and the system's message. `mode` is the mode of a new file, less the process's umask; a replaced
-// file passes on its permissions and group.
+// file passes on its permissions and group. A symbolic link stays, and what it points to is replaced. A device
+// or a pipe is written to directly.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path, unsigned mode = 0666);
@@ -25,8 +26,15 @@ class AtomicFile {
  private:
   [[noreturn]] void fail(const char* what) const;
   std::string path_;
-  std::string temporary_;
+  std::string target_;     // what path_ is, or what it points to as a symbolic link
+  std::string temporary_;  // empty: the target is written to directly
   int file_;
 };
+
+// Whether path is a device, a pipe or a socket, which a rename would replace.
+bool is_special(const std::string& path);
+
+// What path points to over symbolic links, which may not exist yet; path itself if it is none.
+std::string behind_links(const std::string& path);
 
 }  // namespace heddle

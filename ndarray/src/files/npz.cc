@@ -143,7 +143,8 @@ zip_int64_t read_parts(void* user, void* data, zip_uint64_t length, zip_source_c
 }
 
 void write_archive(const std::string& path, std::vector<Parts>& all, NpzOptions options) {
-  Archive archive = open_archive(path, ZIP_CREATE | ZIP_TRUNCATE);
+  if (is_special(path)) fail(path, "is a device or a pipe; an archive with arrays wants a file");
+  Archive archive = open_archive(behind_links(path), ZIP_CREATE | ZIP_TRUNCATE);
   const auto check = [&](bool good) {
     if (!good) fail(path, std::string("cannot be written: ") + zip_strerror(archive.get()));
   };

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <new>
+#include <string>
 #include <unistd.h>
 #include <utility>
 
@@ -64,13 +66,21 @@ void EventFile::write_all(std::string_view frame) {
 void EventFile::append(std::string_view record) noexcept {
   const std::uint64_t length = record.size();
   std::string frame;
-  append_number(frame, &length, sizeof length);
-  const std::uint32_t of_length = masked_crc32c(frame), of_record = masked_crc32c(record);
-  append_number(frame, &of_length, sizeof of_length);
-  frame.append(record);
-  append_number(frame, &of_record, sizeof of_record);
+  bool fits = true;
+  try {
+    append_number(frame, &length, sizeof length);
+    const std::uint32_t of_length = masked_crc32c(frame), of_record = masked_crc32c(record);
+    append_number(frame, &of_length, sizeof of_length);
+    frame.append(record);
+    append_number(frame, &of_record, sizeof of_record);
+  } catch (const std::bad_alloc&) {
+    fits = false;
+  }
   const std::lock_guard guard(mutex_);
-  if (file_ >= 0) write_all(frame);
+  if (file_ < 0) return;
+  if (fits) return write_all(frame);
+  if (error_ == 0) error_ = ENOMEM;
+  ++missing_;
 }
 
 void EventFile::check() {

@@ -28,7 +28,14 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+void check_no_zero(const char* what, const std::string& text) {
+  if (text.find('\0') != std::string::npos)
+    throw InvalidArgument(std::string("SummaryWriter: the ") + what + " has a zero byte, which no path has");
+}
+
 std::string file_in(const std::string& folder, const std::string& suffix) {
+  check_no_zero("folder", folder);
+  check_no_zero("suffix", suffix);
   static std::atomic<int> count{0};
   std::error_code error;
   std::filesystem::create_directories(folder, error);

@@ -26,7 +26,7 @@ namespace heddle {
     tanh(maximum(x, 0) + log1p(exp(-abs(x)))) + x * sigmoid(x) * (1 - square(tanh(maximum(x, 0) + log1p(exp(-abs(x)))))), \
     "x * np.tanh(np.logaddexp(0, x))", "x * tanh(log(1 + exp(x))) (Misra, BMVC'20).") \
   X(selu, Selu, where(x <= 0, expm1(x) * 1.7580993408473766, x * 1.0507009873554805), \
-    where(x <= 0, exp(minimum(x, 0)) * 1.7580993408473766, 1.0507009873554805), \
+    where(x > 0, 1.0507009873554805, exp(minimum(x, 0)) * 1.7580993408473766), \
     "1.0507009873554805 * np.where(x <= 0, 1.6732632423543772 * np.expm1(x), x)", \
     "The activation of self-normalising networks (Klambauer et al., NIPS'17).") \
   X(softsign, Softsign, x / (1 + abs(x)), 1 / square(1 + abs(x)), \
@@ -54,9 +54,9 @@ namespace heddle {
 #define HEDDLE_ACTIVATIONS_WITH_NUMBER(X) \
   X(leaky_relu, LeakyRelu, slope, 0.01, where(x <= 0, x * slope, x), where(x <= 0, zero(x) + slope, 1), \
     "np.where(x <= 0, slope * x, x)", "x, or `slope` times x where it is negative.") \
-  X(elu, Elu, alpha, 1.0, where(x <= 0, expm1(x) * alpha, x), where(x <= 0, exp(minimum(x, 0)) * alpha, 1), \
+  X(elu, Elu, alpha, 1.0, where(x <= 0, expm1(x) * alpha, x), where(x > 0, 1, exp(minimum(x, 0)) * alpha), \
     "np.where(x <= 0, alpha * np.expm1(x), x)", "x, or `alpha` * (exp(x) - 1) where it is negative (Clevert et al., ICLR'16).") \
-  X(celu, Celu, alpha, 1.0, where(x <= 0, expm1(x / alpha) * alpha, x), where(x <= 0, exp(where(x <= 0, x / alpha, zero(x))), 1), \
+  X(celu, Celu, alpha, 1.0, where(x <= 0, expm1(x / alpha) * alpha, x), exp(where(x > 0, zero(x), x / alpha)), \
     "np.where(x <= 0, alpha * np.expm1(x / alpha), x)", "As elu, with a continuous derivative for any `alpha` (Barron, arXiv:1704.07483).") \
   X(softplus, Softplus, beta, 1.0, (maximum(x * beta, 0) + log1p(exp(-abs(x * beta)))) / beta, sigmoid(x * beta), \
     "np.logaddexp(0, beta * x) / beta", "log(1 + exp(`beta` x)) / `beta`, a smooth relu.") \

@@ -78,7 +78,7 @@ using GradientHook = std::function<NDArray(const NDArray& gradient)>;
 
 // Adds a hook to a leaf, or to an array that was computed from one, for all passes to come; hooks run in the
 // order in which they were added. The gradient of a leaf with hooks is added to the leaf's gradient at the
-// end of a pass. Not for row-sparse gradients.
+// end of a pass. Not for row-sparse gradients. A hook that keeps its array keeps it for ever.
 void on_gradient(const NDArray& array, GradientHook hook);
 
 // While a FindNaN lives, backward() and grad() of its thread wait for each gradient, and throw Error at the

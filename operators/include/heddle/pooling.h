@@ -38,7 +38,7 @@ std::array<NDArray, 2> max_pool3d_with_indices(const NDArray& x, const PoolOptio
 
 // Puts the elements of x (N, C, ...) back to where `indices`, of its shape, say, into zeros (N, C, size...): the inverse of
 // max_pool_with_indices, of which options are kernel, stride and padding. Empty sizes are (L - 1) stride - 2 padding + kernel. Of elements with one
-// index the last one stays. Throws InvalidArgument for shapes that do not fit; an index out of range is an error of the op.
+// index the last one stays. Throws InvalidArgument for shapes that do not fit; an index that is negative or beyond the last is an error of the op.
 NDArray max_unpool1d(const NDArray& x, const NDArray& indices, const PoolOptions& options = {},
                      const Dims& size = {}, Where where = Where::current());
 NDArray max_unpool2d(const NDArray& x, const NDArray& indices, const PoolOptions& options = {},

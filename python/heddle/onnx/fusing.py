@@ -24,6 +24,10 @@ def shape_is_bounded(node: Node, arrays: list[NDArray | None]) -> bool:
     """Whether the node's results are small enough to be kept, for those operators whose inputs ask for a size."""
     if node.entry.name not in ("ConstantOfShape", "Expand", "Tile", "Range", "Resize", "OneHot", "Pad"):
         return True
+    if node.entry.name == "Range":
+        start, limit, delta = (float(array.numpy().item()) for array in arrays if array is not None)
+        count = (limit - start) / delta if delta else 0.0
+        return not count * 8 > MOST_FOLDED
     read = [array.numpy().reshape(-1).tolist() for array in arrays if array is not None and array.size <= 64]
     total = 1.0
     for n in (n for numbers in read for n in numbers):
@@ -38,6 +42,9 @@ def fold(code: Code, constants: Tape, changing: set[str]) -> None:
     values = {name: array for name, array in code.constants.items() if name not in changing}
     for array in values.values():
         constants.add(array)
+    for body in code.bodies():
+        for array in body.constants.values():
+            constants.add(array)
     kept = []
     for node in code.nodes:
         arrays = [values.get(name) for name in node.inputs]
@@ -125,7 +132,7 @@ class Fusion:
             return
         with heddle.no_grad():
             factor = scale / heddle.sqrt(variance + node.attributes.get("epsilon", 1e-5))
-        name = f"{node.name}\0"  # no name of ONNX
+        name = f"{node.outputs[0]}\0"  # unique, as names of nodes need not be; no name of ONNX
         weights = self._new_constant(
             name + "weight", lambda w: heddle.cast(w * factor.reshape([-1] + [1] * (w.ndim - 1)), w.dtype), weight
         )

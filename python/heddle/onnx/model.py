@@ -81,6 +81,10 @@ def weights_in(code: Code) -> list[str]:
     return [name for name, array in code.constants.items() if array.dtype.is_floating and array.ndim and name in used]
 
 
+def copies(arrays: list[NDArray]) -> list[NDArray]:
+    return [array.copy() for array in arrays]
+
+
 @dataclasses.dataclass
 class Plan:
     """What is kept for inputs of certain shapes. The graph's inputs and results are arrays of its own."""
@@ -222,8 +226,8 @@ class OnnxModel:
             array = given
         else:
             try:
-                typed = isinstance(given, (np.ndarray, np.generic))
-                array = heddle.asarray(given) if typed else heddle.asarray(given, dtype=value.dtype)
+                typed = isinstance(given, (np.ndarray, np.generic))  # np.float64 is a float too, which heddle takes as f32
+                array = heddle.asarray(np.asarray(given)) if typed else heddle.asarray(given, dtype=value.dtype)
             except (TypeError, ValueError) as error:
                 raise heddle.InvalidArgument(
                     f"{self._who()}: input '{value.name}' is a {type(given).__name__} ({error}); want {value}"
@@ -242,7 +246,7 @@ class OnnxModel:
         return f"model {self._file.name}"
 
     def _records_gradients(self, arrays: list[NDArray]) -> bool:
-        leaves = [array for array in arrays if array.requires_grad] or [one.value for one in self._parameters[:1]]
+        leaves = [array for array in (*arrays, *(one.value for one in self._parameters)) if array.requires_grad]
         return bool(leaves) and heddle.reshape(leaves[0], leaves[0].shape).requires_grad
 
     def _run(self, arrays: list[NDArray]) -> list[NDArray]:
@@ -264,18 +268,17 @@ class OnnxModel:
                     return self._launch(plan, arrays)
         if plan.tape is None:
             return self._first_run(arrays)[1]
-        return self._eager(Run(self._constants, plan.tape, False), arrays)
+        return copies(self._eager(Run(self._constants, plan.tape, False), arrays))
 
     def _eager(self, run: Run, arrays: list[NDArray]) -> list[NDArray]:
+        """The outputs, which may share memory with inputs, weights and the tape."""
         try:
-            results = run.graph(self._code, arrays, {})
+            return run.graph(self._code, arrays, {})
         except heddle.Error as error:
             where = getattr(error, "onnx_node", None)
             if where is None or type(error) not in PLAIN_ERRORS:
                 raise
             raise type(error)(f"{self._who()}: {where}: {error}") from error
-        given = {id(array) for array in arrays}
-        return [one.copy() if id(one) in given or run.is_known(one) else one for one in results]
 
     def _first_run(self, arrays: list[NDArray]) -> tuple[Plan, list[NDArray]]:
         if heddle.is_capturing():
@@ -285,7 +288,7 @@ class OnnxModel:
             )
         tape = Tape()
         run = Run(self._constants, tape, True)
-        results = self._eager(run, arrays)
+        results = copies(self._eager(run, arrays))
         return Plan(None if run.reason else tape, run.reason), results
 
     def _capture_graph(self, plan: Plan, arrays: list[NDArray]) -> None:
@@ -313,9 +316,10 @@ class OnnxModel:
             for slot, array in zip(plan.inputs, arrays, strict=True):
                 slot[...] = array
             plan.graph.launch()
-            return [result.copy() for result in plan.results]
+            return copies(plan.results)
 
 
+DAMAGE = (ValueError, RuntimeError, TypeError, AttributeError, LookupError, ArithmeticError, OSError, RecursionError)
 PLAIN_ERRORS = (heddle.Error, heddle.InvalidArgument, heddle.InvalidIndex)
 
 
@@ -342,7 +346,7 @@ def load(
             raise
         where = getattr(error, "onnx_node", None)
         raise file.error(f"{where}: {error}" if where else str(error)) from error
-    except (ValueError, RuntimeError, TypeError, KeyError, IndexError, RecursionError) as error:
+    except DAMAGE as error:
         raise file.error(f"is damaged: {error}") from error
     except onnx.shape_inference.InferenceError as error:
         raise file.error(f"its shapes contradict each other: {error}") from error

@@ -87,13 +87,21 @@ def array_of(tensor: TensorProto, file: File) -> np.ndarray[Any, Any]:
         raise file.error(f"{described(tensor)} is damaged: {error}") from error
 
 
+def shortened(text: str, most: int = 100) -> str:
+    return text if len(text) <= most else text[:most] + "..."
+
+
 def external(tensor: TensorProto, size: int, file: File) -> np.ndarray[Any, Any]:
     """A tensor that another file in the model's folder has; mapped into memory if its place allows that."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location, what = entries.get("location", ""), described(tensor)
     if file.folder is None:
         raise file.error(f"{what} is in the file '{location}'; load the model by its path, beside which that is")
-    path = (file.folder / location).resolve()
+    try:
+        path = (file.folder / location).resolve()
+        held = path.stat().st_size if path.is_file() else None
+    except (OSError, ValueError, RuntimeError) as error:  # a name that is too long, has a zero byte, or links in a circle
+        raise file.error(f"{what} is in '{shortened(location)}': {getattr(error, 'strerror', None) or error}") from error
     if not location or pathlib.PurePath(location).is_absolute() or not path.is_relative_to(file.folder):
         raise file.error(f"{what} is in '{location}', outside of the model's folder; want a file in that")
     try:
@@ -101,9 +109,8 @@ def external(tensor: TensorProto, size: int, file: File) -> np.ndarray[Any, Any]
         length = int(entries.get("length") or size)
     except ValueError as error:
         raise file.error(f"{what} has an offset or a length that is no number: {error}") from error
-    if not path.is_file():
+    if held is None:
         raise file.error(f"{what} is in '{location}', which is no file in {file.folder}")
-    held = path.stat().st_size
     if length != size or offset < 0 or offset + size > held:
         raise file.error(
             f"{what} has {length} bytes at {offset} of '{location}', which has {held}; {tuple(tensor.dims)} wants {size}"

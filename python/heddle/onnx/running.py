@@ -68,6 +68,13 @@ class Code:
             for code in node.graphs.values():
                 yield from code.all_nodes()
 
+    def bodies(self) -> Iterator["Code"]:
+        """The graphs in attributes of nodes, and those in theirs."""
+        for node in self.nodes:
+            for code in node.graphs.values():
+                yield code
+                yield from code.bodies()
+
     def find_dead(self) -> None:
         """Notes behind which node each value may be forgotten."""
         needed = set(self.outputs)
@@ -225,7 +232,7 @@ class Run:
             if getattr(error, "onnx_node", None) is None:
                 error.onnx_node = str(node)  # type: ignore[attr-defined]
             raise
-        except (ValueError, TypeError, IndexError, KeyError, ZeroDivisionError, OverflowError, MemoryError) as error:
+        except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, OSError, MemoryError) as error:
             wrapped = heddle.InvalidArgument(f"{type(error).__name__}: {error}")
             wrapped.onnx_node = str(node)  # type: ignore[attr-defined]
             raise wrapped from error

@@ -33,28 +33,66 @@ UNARY = {
 }
 BINARY = {"add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "power": "Pow", "matmul": "MatMul"}
 BINARY |= {"maximum": "Max", "minimum": "Min"}
+OPERANDS = {"power": ("base", "exponent")}  # the arguments' names; a and b of the others
+NUMBERS = {dtype.name: number for number, dtype in DTYPES.items()}
+# Sizes that stand for those that vary, where one element is too few for a module's windows.
+STAND_INS = ((2, 3), (16, 24), (64, 96), (256, 320))
+
+
+def number_of(value: Any) -> Any:
+    """A number that a description has; what is none as it is."""
+    return float(value["float"]) if isinstance(value, dict) and "float" in value else value  # inf, -inf or nan
 
 
 class Writer:
     """The graph of a module, node by node."""
 
-    def __init__(self) -> None:
+    def __init__(self, inputs: dict[str, heddle.DType]) -> None:
         self.nodes: list[NodeProto] = []
         self.tensors: list[TensorProto] = []
         self.missing: list[str] = []
+        self.dtypes = dict(inputs)  # of all values
+        self._constants: dict[str, str] = {}  # what a constant is, and its name
         self._count = 0
 
+    def free_name(self, wanted: str) -> str:
+        """The name, changed if another value has it, such as an input that the caller has named."""
+        while wanted in self.dtypes:
+            wanted += "_"
+        return wanted
+
     def node(self, name: str, inputs: Sequence[str], **attributes: Any) -> str:
+        """A node whose result has the dtype of its first input."""
         self._count += 1
-        output = f"{name.lower()}_{self._count}"
+        output = self.free_name(f"{name.lower()}_{self._count}")
         self.nodes.append(helper.make_node(name, list(inputs), [output], output, **attributes))
+        self.dtypes[output] = self.dtypes[inputs[0]]
         return output
 
-    def constant(self, name: str, values: Any) -> str:
-        """An initializer; one of this name is there once."""
-        if all(tensor.name != name for tensor in self.tensors):
-            self.tensors.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
-        return name
+    def constant(self, what: str, values: Any) -> str:
+        """An initializer; `what` is there once."""
+        if what not in self._constants:
+            name = self._constants[what] = self.free_name(what)
+            self.tensors.append(numpy_helper.from_array(np.ascontiguousarray(values).reshape(np.shape(values)), name))
+            self.dtypes[name] = DTYPES[self.tensors[-1].data_type]
+        return self._constants[what]
+
+    def number(self, value: float, dtype: heddle.DType) -> str:
+        return self.constant(f"{dtype.name} {value}", heddle.array(value, dtype=dtype).numpy())
+
+    def cast(self, x: str, dtype: heddle.DType) -> str:
+        if self.dtypes[x] == dtype:
+            return x
+        y = self.node("Cast", [x], to=NUMBERS[dtype.name])
+        self.dtypes[y] = dtype
+        return y
+
+    def elementwise(self, name: str, onnx_name: str, operands: Sequence[str | float]) -> str:
+        """An operator of arrays and numbers, all of which ONNX wants in the dtype that heddle computes in."""
+        samples = [heddle.ones((1, 1), self.dtypes[x]) if isinstance(x, str) else x for x in operands]
+        dtype = getattr(heddle, name)(*samples).dtype
+        inputs = [self.cast(x, dtype) if isinstance(x, str) else self.number(x, dtype) for x in operands]
+        return self.node(onnx_name, inputs)
 
     def module(self, description: Description, index: int, module: heddle.Module, path: str, x: str) -> str:
         entry = description["modules"][index]
@@ -88,15 +126,15 @@ class Writer:
         def array(value: Any) -> str:
             if isinstance(value, dict) and "of" in value:
                 return values[value["of"]]
-            if isinstance(value, (int, float)):
-                return self.constant(f"number {float(value)}", np.float32(value))
             self.missing.append(f"operator {name} with {value}")
-            return ""
+            return values[0]
 
         if name in UNARY:
-            return self.node(UNARY[name], [array(arguments["x"])])
+            return self.elementwise(name, UNARY[name], [array(arguments["x"])])
         if name in BINARY:
-            return self.node(BINARY[name], [array(arguments["a"]), array(arguments["b"])])
+            given = [number_of(arguments[key]) for key in OPERANDS.get(name, ("a", "b"))]
+            operands = [x if isinstance(x, (int, float)) else array(x) for x in given]
+            return self.elementwise(name, BINARY[name], operands)
         if name in ("softmax", "log_softmax"):
             onnx_name = "Softmax" if name == "softmax" else "LogSoftmax"
             return self.node(onnx_name, [array(arguments["x"])], axis=arguments.get("axis", -1))
@@ -117,7 +155,7 @@ class Writer:
             return x
         options = {key: value.get("integers") if isinstance(value, dict) else value for key, value in arguments.items()}
         weights = {one.name: one.value.numpy() for one in module.state()}
-        y = LAYERS[name](self, Layer(path, options, weights), x)
+        y = LAYERS[name](self, Layer(path, options, weights, self.dtypes[x]), x)
         return self.node("Relu", [y]) if options.get("relu") else y
 
 
@@ -129,16 +167,20 @@ def children_of(module: heddle.Module, wanted: list[int]) -> list[tuple[str, hed
 
 
 class Layer:
-    """A layer's place, its options, and its weights by their names."""
+    """A layer's place, its options, its weights by their names, and its input's dtype."""
 
-    def __init__(self, path: str, options: Description, weights: dict[str, np.ndarray[Any, Any]]) -> None:
-        self.path, self.options, self.weights = path, options, weights
+    def __init__(
+        self, path: str, options: Description, weights: dict[str, np.ndarray[Any, Any]], dtype: heddle.DType
+    ) -> None:
+        self.path, self.options, self.weights, self.dtype = path, options, weights, dtype
 
     def weight(self, writer: Writer, name: str, size: int | None = None, default: float = 0.0) -> str:
         """The name of a weight; for one that the layer leaves out and that has a size, of so many times the default."""
         if name in self.weights:
             return writer.constant(self.path + name, self.weights[name])
-        return "" if size is None else writer.constant(f"{self.path}{name}", np.full(size, default, np.float32))
+        if size is None:
+            return ""
+        return writer.constant(self.path + name, heddle.full([size], default, dtype=self.dtype).numpy())
 
 
 LAYERS: dict[str, Callable[[Writer, Layer, str], str]] = {}
@@ -292,7 +334,7 @@ def hard_sigmoid(writer: Writer, layer: Layer, x: str) -> str:
 
 @layers("Relu6")
 def relu6(writer: Writer, layer: Layer, x: str) -> str:
-    return writer.node("Clip", [x, *(writer.constant(f"number {n}", np.float32(n)) for n in (0.0, 6.0))])
+    return writer.node("Clip", [x, *(writer.number(n, layer.dtype) for n in (0.0, 6.0))])
 
 
 def description_of(module: heddle.Module) -> Description:
@@ -310,36 +352,71 @@ def description_of(module: heddle.Module) -> Description:
     return description
 
 
+def result_symbols(
+    module: heddle.Module, inputs: Sequence[tuple[str, int, Sequence[int | None]]]
+) -> list[tuple[heddle.DType, list[int | None]]]:
+    """The dtypes and shapes of the module's results, with None for sizes that vary."""
+
+    def computed(batch: int, size: int) -> list[Any]:
+        symbols = []
+        for _, number, sizes in inputs:
+            shape = [(size if axis else batch) if n is None else n for axis, n in enumerate(sizes)]
+            symbols.append(heddle.Input(tuple(shape), dtype=DTYPES[number]))
+        results = module(*symbols)
+        return list(results) if isinstance(results, tuple) else [results]
+
+    vary = any(None in sizes[1:] for _, _, sizes in inputs)
+    for small, large in STAND_INS if vary else STAND_INS[-1:]:
+        try:
+            pairs = list(zip(computed(2, small), computed(3, large), strict=True))
+        except heddle.Error:
+            if (small, large) == STAND_INS[-1]:
+                raise
+            continue
+        break
+    return [(a.dtype, [n if n == m else None for n, m in zip(a.shape, b.shape, strict=True)]) for a, b in pairs]
+
+
+def checked(model: ModelProto) -> ModelProto:
+    """The model. Raises Error if ONNX's own check finds it invalid."""
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise heddle.Error(f"heddle.onnx.save: ONNX has no such model: {error}") from error
+    return model
+
+
 def model_of(module: heddle.Module, shape: Sequence[int | None] | None, dtype: Any) -> ModelProto:
-    description, writer = description_of(module), Writer()
+    description = description_of(module)
     root = description["modules"][description["root"]]
-    numbers = {heddle_dtype.name: number for number, heddle_dtype in DTYPES.items()}
     if "model" in root:
-        inputs = [(one["name"], numbers[one["dtype"]], one["shape"]) for one in root["model"]["inputs"]]
-        outputs = writer.steps(description, root["model"], module, "", [name for name, _, _ in inputs])
+        inputs = [(one["name"], NUMBERS[one["dtype"]], one["shape"]) for one in root["model"]["inputs"]]
+    elif shape is None:
+        raise heddle.InvalidArgument("save: shape is None; want that of an input, with None for sizes that vary")
     else:
-        if shape is None:
-            raise heddle.InvalidArgument("save: shape is None; want that of an input, with None for sizes that vary")
-        inputs = [("x", numbers[dtype_name(dtype)], list(shape))]
+        inputs = [("x", NUMBERS[dtype_name(dtype)], list(shape))]
+    names = [name for name, _, _ in inputs]
+    if len(set(names)) < len(names) or "" in names:
+        raise heddle.InvalidArgument(f"save: the inputs' names are {names}; want one of its own for each")
+    writer = Writer({name: DTYPES[number] for name, number, _ in inputs})
+    if "model" in root:
+        outputs = writer.steps(description, root["model"], module, "", names)
+    else:
         outputs = [writer.module(description, description["root"], module, "", "x")]
     if writer.missing:
         what = sorted(set(writer.missing))
         raise Missing(*what, message=f"heddle.onnx.save: cannot write {', '.join(what)}")
-    names = ["y"] if len(outputs) == 1 else [f"y{i}" for i in range(len(outputs))]
-    for name, value in zip(names, outputs, strict=True):
+    results = []
+    symbols = result_symbols(module, inputs)
+    for i, (value, (result_dtype, sizes)) in enumerate(zip(outputs, symbols, strict=True)):
+        name = writer.free_name("y" if len(outputs) == 1 else f"y{i}")
         writer.nodes.append(helper.make_node("Identity", [value], [name], name))
+        results.append(helper.make_tensor_value_info(name, NUMBERS[result_dtype.name], sizes))
     given = [helper.make_tensor_value_info(name, number, named(sizes)) for name, number, sizes in inputs]
-    symbols = [heddle.Input(tuple(sizes), dtype=DTYPES[number]) for _, number, sizes in inputs]
-    computed = module(*symbols)
-    results = [
-        helper.make_tensor_value_info(name, numbers[symbol.dtype.name], [None if n < 0 else n for n in symbol.shape])
-        for name, symbol in zip(names, computed if isinstance(computed, tuple) else (computed,), strict=True)
-    ]
     graph = helper.make_graph(writer.nodes, "heddle", given, results, writer.tensors)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="heddle")
     model.ir_version = IR_VERSION
-    onnx.checker.check_model(model)
-    return model
+    return checked(model)
 
 
 def dtype_name(dtype: Any) -> str:
@@ -362,10 +439,21 @@ def save(
         raise TypeError(f"save: module is a {type(module).__name__}; want a Module")
     data = model_of(module, shape, dtype).SerializeToString()
     whole = pathlib.Path(os.fsdecode(path))
+    try:
+        write(whole, data)
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        raise heddle.Error(f"heddle.onnx.save: {whole}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def write(path: pathlib.Path, data: bytes) -> None:
+    """Replaces the file as a whole; of a symbolic link that which it points to. A device or a pipe is written to."""
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    whole = path.resolve()
     part = whole.with_name(f"{whole.name}.{os.getpid()}.part")
     try:
         part.write_bytes(data)
         part.replace(whole)
-    except OSError as error:
+    finally:
         part.unlink(missing_ok=True)
-        raise heddle.Error(f"heddle.onnx.save: {whole}: {error.strerror or error}") from error

@@ -12,6 +12,7 @@ operators it refuses with Missing.
 import dataclasses
 import functools
 import inspect
+import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -117,6 +118,18 @@ class Entry:
         several = any(p.kind is p.VAR_POSITIONAL for p in self._parameters)
         return least, float("inf") if several else len(given)
 
+    @functools.cached_property
+    def optional(self) -> list[bool]:
+        """Whether each input may be left out, and at last whether further ones may."""
+
+        def may(parameter: inspect.Parameter) -> bool:
+            left_out = parameter.default is None or type(None) in typing.get_args(parameter.annotation)
+            return left_out or parameter.annotation in (parameter.empty, Any)
+
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        further = [p for p in self._parameters if p.kind is p.VAR_POSITIONAL]
+        return [may(p) for p in self._parameters if p.kind in kinds] + [all(map(may, further))]
+
     def missing(self, attributes: Attributes) -> Iterator[str]:
         """What the entry lacks for a node with these attributes."""
         for unknown in sorted(attributes.keys() - self.attributes.keys()):
@@ -131,6 +144,9 @@ class Entry:
     def __call__(
         self, inputs: Sequence[Array | None], attributes: Attributes, outputs: int, opset: int = 0
     ) -> list[Array]:
+        for i, array in enumerate(inputs):
+            if array is None and not self.optional[min(i, len(self.optional) - 1)]:
+                raise heddle.InvalidArgument(f"input {i} is left out; want an array")
         extra: dict[str, int] = {"outputs": outputs} if "outputs" in self._keywords else {}
         if "opset" in self._keywords:
             extra["opset"] = opset

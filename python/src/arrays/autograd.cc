@@ -239,11 +239,15 @@ void bind_autograd(nb::module_& m) {
       "_recompute", &recomputed,
       nb::sig("def _recompute(function: Callable[[list[NDArray]], list[NDArray]], inputs: list[NDArray]) -> "
               "list[NDArray]"));
-  m.def("on_gradient", &add_hook, "array"_a, "hook"_a,
-        nb::sig("def on_gradient(array: NDArray, hook: Callable[[NDArray], NDArray | None]) -> None"),
-        "Calls hook(gradient) with the complete gradient of a leaf, or of an array computed from one, in "
-        "every pass to come; "
-        "what it returns takes the gradient's place, None leaves it.");
+  m.def(
+      "on_gradient", &add_hook, "array"_a, "hook"_a,
+      nb::sig("def on_gradient(array: NDArray, hook: Callable[[NDArray], NDArray | None]) -> None"),
+      "Calls hook(gradient) with the complete gradient of a leaf, or of an array computed from one, in "
+      "every pass to come; "
+      "what it returns takes the gradient's place, None leaves it. The array keeps the hook: a hook that "
+      "refers to "
+      "the array, other than by weakref, keeps both for ever, since Python's collector does not see through "
+      "arrays.");
   m.def(
       "save_for_backward", [](const NDArray& array) { return wrap(save_for_backward(array)); }, "array"_a,
       nb::sig("def save_for_backward(array: NDArray) -> NDArray"),

@@ -295,6 +295,11 @@ TEST_CASE("what is wrong is said at the call") {
   const std::string file = folder.file("file");
   write_file(file, "x");
   CHECK(message_of<Error>([&] { SummaryWriter(file + "/run"); }).find("cannot be made") != std::string::npos);
+  const std::string zero = std::string("a") + '\0' + "b";
+  CHECK(why([&] { SummaryWriter(folder.file("run"), {.suffix = zero}); }) ==
+        "SummaryWriter: the suffix has a zero byte, which no path has");
+  CHECK(why([&] { SummaryWriter{folder.file(zero)}; }).find("the folder has a zero byte") !=
+        std::string::npos);
 }
 
 TEST_CASE("a writer that is destroyed writes everything, and logs an error") {

@@ -79,6 +79,21 @@ TEST_CASE("gradients of pooling with indices and of unpooling agree with differe
   testing::check_gradients([&, at = at](In in) { return sin(max_unpool2d(in[0], at)); }, {y});
 }
 
+TEST_CASE("pooling of halves with indices has the gradient of pooling without") {
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
+    std::vector<std::vector<double>> gradients;
+    for (const bool with_indices : {false, true}) {
+      NDArray x = Generator(4).normal({1, 2, 4, 6}, 0, 1).astype(dtype);
+      x.set_requires_grad(true);
+      const NDArray y = with_indices ? max_pool2d_with_indices(x)[0] : max_pool2d(x);
+      REQUIRE(y.requires_grad());
+      sum(square(y)).backward();
+      gradients.push_back(x.grad().astype(DType::f64).to_vector<double>());
+    }
+    CHECK(gradients[0] == gradients[1]);
+  }
+}
+
 TEST_CASE("max_unpool refuses what does not fit") {
   const auto why = [](auto f) { return message_of<InvalidArgument>(f); };
   const NDArray x = ones({1, 1, 2, 2}), at = zeros({1, 1, 2, 2}, DType::i64);
@@ -97,4 +112,6 @@ TEST_CASE("max_unpool refuses what does not fit") {
         std::string::npos);
   const NDArray far = max_unpool2d(x, full({1, 1, 2, 2}, 16, DType::i64));
   CHECK_THROWS(far.wait());
+  CHECK_THROWS(max_unpool2d(x, full({1, 1, 2, 2}, -1, DType::i64)).wait());
+  CHECK_THROWS(max_unpool2d(x, full({1, 1, 2, 2}, -1, DType::i32)).wait());
 }

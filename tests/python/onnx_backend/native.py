@@ -14,6 +14,7 @@ from .cases import node_cases, run_case
 # Operators of networks. Those that are one function of heddle by their definition, such as Add, are not of interest.
 OPERATORS = [
     *("RNN", "GRU", "LSTM", "Conv", "ConvTranspose", "MaxPool", "AveragePool", "Attention", "Resize"),
+    "GridSample",
     *("BatchNormalization", "LayerNormalization", "InstanceNormalization", "GroupNormalization", "RMSNormalization"),
     *("Gelu", "Elu", "Celu", "LeakyRelu", "Selu", "Mish", "Softplus", "Softsign", "HardSwish", "Swish", "HardSigmoid"),
 ]
@@ -28,6 +29,7 @@ MORE = {
     "Attention": MASKS,
     "BatchNormalization": {"__add__", "__mul__"},  # running statistics in training
     "LayerNormalization": {"mean", "square", "sqrt", "__add__", "__sub__", "__rtruediv__"},  # statistics as outputs
+    "MaxPool": {"arange", "__add__", "__mul__"},  # indices in the whole array from those in planes
     "AveragePool": {"__truediv__"},  # by the number of elements that count, of padding that differs at the two ends
 }
 
@@ -35,7 +37,6 @@ MORE = {
 COMPOSED = {
     "GRU": {"": "the reset before the product with the recurrent weight (linear_before_reset=0)"},
     "LSTM": {"peepholes": "peepholes"},
-    "MaxPool": {"with_argmax": "indices"},
     "AveragePool": {"dilations": "dilation"},
     "Selu": {"selu$|example": "alpha and gamma"},
     "HardSigmoid": {"": "alpha and beta"},

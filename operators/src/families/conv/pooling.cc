@@ -164,11 +164,10 @@ std::array<NDArray, 2> max_pool_with_indices(int axes, const NDArray& x, const P
   const PoolNames& names = kMaxPools[axes - 1];
   const PoolProblem problem = pool_problem(names.forward, axes, x, options);
   NDArray positions;
-  const NDArray y = max_pool_at(names, problem, operators_detail::wide(x), &positions);
+  const NDArray y = cast(max_pool_at(names, problem, operators_detail::wide(x), &positions), x.dtype());
   const EngineScope scope(x.engine());
   const NoGrad no_grad;
-  const NDArray indices = indices_in_plane(problem, positions);
-  return {cast(y, x.dtype()), indices};
+  return {y, indices_in_plane(problem, positions)};
 }
 
 NDArray avg_pool(int axes, const NDArray& x, const PoolOptions& options) {

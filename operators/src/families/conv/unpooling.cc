@@ -3,6 +3,7 @@
 #include <string>
 
 #include <heddle/creation.h>
+#include <heddle/elementwise.h>
 #include <heddle/engine.h>
 #include <heddle/pooling.h>
 #include <heddle/scatter.h>
@@ -71,8 +72,15 @@ NDArray max_unpool(int axes, const NDArray& x, const NDArray& indices, const Poo
   const std::int64_t batch = x.shape()[0], channels = x.shape()[1];
   const Shape flat{batch, channels, volume(spatial(x.shape()))};
   const NDArray empty = zeros({batch, channels, volume(sizes)}, x.dtype(), x.device());
-  const NDArray y = ndarray_detail::in_name_of(
-      op, [&] { return scatter(empty, reshape(indices.detach(), flat), reshape(x, flat), 2); });
+  // scatter counts negative indices from the end; here they are out of range as those beyond it.
+  const NDArray y = ndarray_detail::in_name_of(op, [&] {
+    NDArray places = reshape(indices.detach(), flat);
+    if (!is_floating(places.dtype()) && places.dtype() != DType::boolean) {
+      places = cast(places, DType::i64);
+      places = where(places < 0, volume(sizes), places);
+    }
+    return scatter(empty, places, reshape(x, flat), 2);
+  });
   return reshape(y, with_spatial(batch, channels, sizes, axes));
 }
 

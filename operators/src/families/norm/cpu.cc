@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include <heddle/parallel.h>
@@ -142,7 +143,10 @@ template <class X, class T = ComputeType<X>> struct Forward {
 
   void set(std::int64_t statistic, double m, double squares) const {
     mean[statistic] = static_cast<T>(m);
-    scale[statistic] = static_cast<T>(1 / std::sqrt(squares + p.epsilon));
+    // Squares that overflow leave the scale unknown. A scale of 0 would hide that.
+    const double inverse =
+        std::isinf(squares) ? std::numeric_limits<double>::quiet_NaN() : 1 / std::sqrt(squares + p.epsilon);
+    scale[statistic] = static_cast<T>(inverse);
     if (variance) variance[statistic] = static_cast<T>(squares);
   }
   void row_statistics(std::int64_t row) const {

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import heddle
-from heddle.onnx.operators.shapes import numbers, surround
+from heddle.onnx.operators.shapes import axis_of, numbers, surround
 from heddle.onnx.running import is_known
 from heddle.onnx.table import Array, number, operator
 
@@ -25,11 +25,15 @@ def gather_elements(x: Array, indices: Array, *, axis: int = 0) -> Array:
 
 
 def places(shape: tuple[int, ...], indices: list[Array]) -> Array:
-    """The row-major positions of the elements whose index along axis i is indices[i]."""
-    place = heddle.zeros((), "i64")
+    """The row-major positions of the elements whose index along axis i is indices[i].
+
+    An index that is out of range gives a position behind all elements, which what reads or writes there refuses.
+    """
+    place, within = heddle.zeros((), "i64"), heddle.array(True)
     for n, index in zip(shape, indices, strict=True):
         place = place * n + heddle.where(index < 0, index + n, index)
-    return place
+        within = heddle.logical_and(within, heddle.logical_and(index >= -n, index < n))
+    return heddle.where(within, place, math.prod(shape))
 
 
 @operator("GatherND", since=11)
@@ -43,6 +47,8 @@ def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
 
 def multiplied(x: Array, indices: Array, source: Array, axis: int) -> Array:
     """heddle.scatter with products, which heddle lacks beside sums, minima and maxima."""
+    # gather refuses indices that are out of range, which fails what reads its result.
+    source = heddle.where(heddle.array(True), source, heddle.gather(x, indices, axis))
     indices = heddle.where(indices < 0, indices + x.shape[axis], indices)
     chosen = heddle.equal(heddle.expand_dims(indices, axis), numbers(x.shape[axis], axis, x.ndim + 1))
     factors = heddle.prod(heddle.where(chosen, heddle.expand_dims(source, axis), 1), axis + 1)
@@ -62,7 +68,7 @@ SCATTERS = {
 
 @operator("ScatterElements", since=11)
 def scatter_elements(x: Array, indices: Array, updates: Array, *, axis: int = 0, reduction: str = "none") -> Array:
-    return SCATTERS[reduction](x, indices, updates, axis % x.ndim)
+    return SCATTERS[reduction](x, indices, updates, axis_of(axis, x.ndim))
 
 
 @operator("Scatter", since=9)
@@ -84,7 +90,7 @@ def scatter_nd(x: Array, indices: Array, updates: Array, *, reduction: str = "no
 def tensor_scatter(
     cache: Array, update: Array, write_indices: Array | None = None, *, axis: int = -2, mode: str = "linear"
 ) -> Array:
-    axis %= cache.ndim
+    axis = axis_of(axis, cache.ndim)
     place = numbers(update.shape[axis], axis, cache.ndim)
     if write_indices is not None:
         place = place + write_indices.reshape([-1] + [1] * (cache.ndim - 1))

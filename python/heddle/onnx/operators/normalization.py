@@ -3,7 +3,7 @@
 import math
 
 import heddle
-from heddle.onnx.operators.shapes import surround
+from heddle.onnx.operators.shapes import axis_of, surround
 from heddle.onnx.table import Array, Result, operator
 
 
@@ -61,7 +61,7 @@ def layer_normalization(
     stash_type: int = 1,
     outputs: int,
 ) -> Result:
-    axis %= x.ndim
+    axis = axis_of(axis, x.ndim)
     shape = x.shape[axis:]
     if scale.shape == shape and (bias is None or bias.shape == shape):
         y = heddle.layer_norm(x, scale, bias, len(shape), epsilon)
@@ -76,7 +76,7 @@ def layer_normalization(
 
 @operator("RMSNormalization", since=23, native="rms_norm")
 def rms_normalization(x: Array, scale: Array, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Array:
-    axis %= x.ndim
+    axis = axis_of(axis, x.ndim)
     if scale.shape == x.shape[axis:]:
         return heddle.rms_norm(x, scale, x.ndim - axis, epsilon)
     return multiplied_and_moved(heddle.rms_norm(x, None, x.ndim - axis, epsilon), scale, None)

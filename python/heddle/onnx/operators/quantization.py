@@ -3,6 +3,7 @@
 from typing import Any
 
 import heddle
+from heddle.onnx.operators.shapes import axis_of
 from heddle.onnx.operators.windows import conv_integer
 from heddle.onnx.table import Array, dtype_of, operator
 
@@ -13,7 +14,7 @@ def spread(parameter: Array, x: Array, axis: int, block_size: int) -> Array:
         return parameter.reshape(())
     if block_size:
         return heddle.slice(heddle.repeat(parameter, block_size, axis), axis, 0, x.shape[axis])
-    return parameter.reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
+    return parameter.reshape([-1 if d == axis_of(axis, x.ndim) else 1 for d in range(x.ndim)])
 
 
 @operator("QuantizeLinear", since=10)

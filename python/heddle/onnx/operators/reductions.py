@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import heddle
-from heddle.onnx.operators.shapes import surround
+from heddle.onnx.operators.shapes import axes_of, axis_of, surround
 from heddle.onnx.table import Array, ints, number, operator
 
 Reduction = Callable[..., Array]
@@ -13,7 +13,7 @@ Reduction = Callable[..., Array]
 
 def reduced(x: Array, axes: list[int]) -> list[int]:
     """The shape of x with these axes set to 1."""
-    dropped = {axis % x.ndim for axis in axes}
+    dropped = set(axes_of(axes, x.ndim))
     return [1 if axis in dropped else n for axis, n in enumerate(x.shape)]
 
 
@@ -51,7 +51,7 @@ def enter_reduction(name: str, function: Reduction) -> None:
         wanted = (ints(axes_input) if axes_input is not None else axes) or []
         if not wanted and (noop_with_empty_axes or not x.ndim):
             return x
-        return heddle.cast(function(x, wanted or list(range(x.ndim)), bool(keepdims)), x.dtype)
+        return heddle.cast(function(x, axes_of(wanted or range(x.ndim), x.ndim), bool(keepdims)), x.dtype)
 
 
 for _name, _function in REDUCTIONS.items():
@@ -61,9 +61,10 @@ for _name, _function in REDUCTIONS.items():
 def enter_argument(name: str, function: Reduction) -> None:
     @operator(name)
     def argument(x: Array, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Array:
+        axis = axis_of(axis, x.ndim)
         place = function(heddle.slice(x, axis, step=-1) if select_last_index else x, axis)
         place = x.shape[axis] - 1 - place if select_last_index else place
-        return heddle.expand_dims(place, axis % x.ndim) if keepdims else place
+        return heddle.expand_dims(place, axis) if keepdims else place
 
 
 enter_argument("ArgMax", heddle.argmax)
@@ -73,7 +74,7 @@ enter_argument("ArgMin", heddle.argmin)
 def enter_scan(name: str, function: Reduction, identity: float) -> None:
     @operator(name)
     def scan(x: Array, axis_input: Array, *, exclusive: int = 0, reverse: int = 0) -> Array:
-        axis = number(axis_input) % x.ndim
+        axis = axis_of(number(axis_input), x.ndim)
         y = heddle.flip(x, axis) if reverse else x
         if exclusive:
             y = surround(heddle.slice(y, axis, stop=-1), axis, 1, 0, identity)
@@ -89,7 +90,8 @@ def along(function: Reduction, x: Array, axis: int, opset: int) -> Array:
     """function along an axis; before opset 13 along that and all behind it."""
     if opset >= 13:
         return function(x, axis)
-    rows = x.reshape([math.prod(x.shape[: axis % x.ndim]), math.prod(x.shape[axis % x.ndim :])])
+    axis = axis_of(axis, x.ndim)
+    rows = x.reshape([math.prod(x.shape[:axis]), math.prod(x.shape[axis:])])
     return function(rows, 1).reshape(x.shape)
 
 
@@ -104,11 +106,11 @@ def log_softmax(x: Array, *, axis: int = -1, opset: int) -> Array:
 
 
 def of_largest(x: Array, axis: int) -> Array:
-    last = x.ndim - 1
+    last, axis = x.ndim - 1, axis_of(axis, x.ndim)
     order = list(range(x.ndim))
-    order.insert(axis % x.ndim, order.pop())
+    order.insert(axis, order.pop())
     chosen = heddle.one_hot(heddle.argmax(x, axis), x.shape[axis], x.dtype)
-    return heddle.transpose(chosen, order) if axis % x.ndim != last else chosen
+    return heddle.transpose(chosen, order) if axis != last else chosen
 
 
 @operator("Hardmax")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import heddle
-from heddle.onnx.operators.shapes import numbers
+from heddle.onnx.operators.shapes import axes_of, numbers
 from heddle.onnx.running import constant
 from heddle.onnx.table import Array, ints, operator
 
@@ -25,6 +25,9 @@ def cubic(distance: Array, a: float) -> Array:
 # Each mode's kernel, and its radius. GridSample's modes have had two names each.
 KERNELS = {"linear": (linear, 1), "bilinear": (linear, 1), "cubic": (cubic, 2), "bicubic": (cubic, 2)}
 
+COORDINATES = {
+    *("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize")
+}
 NEAREST: dict[str, Callable[[Array], Array]] = {
     "round_prefer_floor": lambda x: heddle.ceil(x - 0.5),
     "round_prefer_ceil": lambda x: heddle.floor(x + 0.5),
@@ -66,12 +69,16 @@ def weights(x: Array, n: int, mode: str, a: float, shrunk: float, exclude_outsid
 
 
 def sizes_and_scales(
-    x: Array, axes: list[int], scales: list[float] | None, sizes: list[int], policy: str
+    x: Array, axes: list[int], scales: list[float] | None, sizes: list[int] | None, policy: str
 ) -> tuple[list[int], list[float]]:
     """The result's size and the scale along each axis."""
     shape = [x.shape[axis] for axis in axes]
+    given = sizes if scales is None else scales
+    if given is None or len(given) != len(axes) or not all(0 < n < math.inf for n in given):
+        raise heddle.InvalidArgument(f"scales or sizes are {given}; want {len(axes)} numbers, more than 0 and finite")
     if scales is not None:
         return [math.floor(n * scale) for n, scale in zip(shape, scales, strict=True)], scales
+    assert sizes is not None
     scales = [size / n for size, n in zip(sizes, shape, strict=True)]
     if policy == "stretch":
         return sizes, scales
@@ -103,10 +110,22 @@ def whole(x: Array, axes: list[int], counts: list[int], scales: list[float]) -> 
     if not 3 <= x.ndim <= 5 or not x.dtype.is_floating or not all(x.shape):
         return False
     return all(
-        count == n * scale and count > 0 and (axis % x.ndim >= 2 or scale == 1)
+        count == n * scale and count > 0 and (axis >= 2 or scale == 1)
         for axis, count, scale in zip(axes, counts, scales, strict=True)
         for n in (x.shape[axis],)
     )
+
+
+def check_modes(coordinates: str, mode: str, rounding: str, policy: str) -> None:
+    """Raises InvalidArgument for an attribute of Resize that no specification knows."""
+    for name, value, known in (
+        ("coordinate_transformation_mode", coordinates, COORDINATES),
+        ("mode", mode, {"nearest", *KERNELS}),
+        ("nearest_mode", rounding, set(NEAREST)),
+        ("keep_aspect_ratio_policy", policy, {"stretch", "not_larger", "not_smaller"}),
+    ):
+        if value not in known:
+            raise heddle.InvalidArgument(f"{name} is {value!r}; want one of {', '.join(sorted(known))}")
 
 
 @operator("Resize", since=10, native="interpolate")
@@ -129,7 +148,8 @@ def resize(
 ) -> Array:
     if opset < 11:  # whose inputs are x and scales
         roi, scales, coordinate_transformation_mode, nearest_mode = None, roi, "asymmetric", "floor"
-    dtype, axes = x.dtype, list(range(x.ndim)) if axes is None else axes
+    check_modes(coordinate_transformation_mode, mode, nearest_mode, keep_aspect_ratio_policy)
+    dtype, axes = x.dtype, axes_of(range(x.ndim) if axes is None else axes, x.ndim)
     given = ints(scales) if scales is not None and scales.size else None
     counts, factors = sizes_and_scales(x, axes, given, ints(sizes), keep_aspect_ratio_policy)
     known = coordinate_transformation_mode
@@ -139,7 +159,7 @@ def resize(
         known = "half_pixel"  # which differs for one element alone
     own = native_mode(mode, known, nearest_mode, cubic_coeff_a)
     if own and not (antialias or exclude_outside) and whole(x, axes, counts, factors):
-        kept = dict(zip([axis % x.ndim for axis in axes], counts, strict=True))
+        kept = dict(zip(axes, counts, strict=True))
         size = [kept.get(axis, x.shape[axis]) for axis in range(2, x.ndim)]
         if own[0] != "cubic" or len(size) == 2:
             return heddle.interpolate(x, size, None, own[0], own[1])
@@ -157,7 +177,7 @@ def resize(
             x = heddle.moveaxis(heddle.matmul(heddle.moveaxis(x, axis, -1), weight.T), -1, axis)
         if crops:
             outside = heddle.logical_or(place < 0, place > n - 1)
-            outside = outside.reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
+            outside = outside.reshape([-1 if d == axis else 1 for d in range(x.ndim)])
             x = heddle.where(outside, extrapolation_value, x)
     return heddle.cast(x, dtype)
 

@@ -4,7 +4,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import heddle
 from heddle.onnx.operators.indexing import places
@@ -25,8 +25,9 @@ Tap = tuple[Array, Array]  # an index and a weight
 
 def taps(n: int, place: Array, mode: str, padding_mode: str, ends: tuple[float, float]) -> list[Tap]:
     """The indices and weights of the elements of one axis that interpolate the values at `place`."""
-    if padding_mode == "border":
-        place = heddle.clip(place, 0, n - 1)
+    if padding_mode == "border":  # the cubic kernel also reads beyond the nearest two elements
+        beyond = 2 if KERNELS.get(mode, (None, 1))[1] > 1 else 0
+        place = heddle.clip(place, -beyond, n - 1 + beyond)
     elif padding_mode == "reflection":
         place = reflected(place, *ends)
     if mode == "nearest":
@@ -56,11 +57,26 @@ def weighted_parts(images: Array, sizes: tuple[int, ...], axes: list[list[Tap]])
         yield heddle.take_along_axis(images, index) * math.prod(weights).reshape(index.shape)
 
 
-@operator("GridSample", since=16)
+MODES: dict[str, Literal["nearest", "linear", "cubic"]] = {
+    **{"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic", "bicubic": "cubic"}
+}
+PADDINGS: dict[str, Literal["zeros", "border", "reflection"]] = {
+    **{"zeros": "zeros", "border": "border", "reflection": "reflection"}
+}
+
+
+@operator("GridSample", since=16, native="grid_sample")
 def grid_sample(
     x: Array, grid: Array, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
 ) -> Array:
+    if mode not in MODES or padding_mode not in PADDINGS:
+        raise heddle.InvalidArgument(
+            f"mode is {mode!r} and padding_mode {padding_mode!r}; want one of {', '.join(MODES)}, "
+            f"and one of {', '.join(PADDINGS)}"
+        )
     axes, sizes = [], x.shape[2:]
+    if x.dtype == grid.dtype and x.dtype.is_floating and (len(sizes) == 2 or len(sizes) == 3 and MODES[mode] != "cubic"):
+        return heddle.grid_sample(x, grid, MODES[mode], PADDINGS[padding_mode], bool(align_corners))
     for n, g in zip(sizes, reversed(heddle.unstack(grid, -1)), strict=True):  # the grid's last number is for axis 2
         low, high = (0, n - 1) if align_corners else (-0.5, n - 0.5)
         axes.append(taps(n, (g + 1) / 2 * (high - low) + low, mode, padding_mode, (low, high)))

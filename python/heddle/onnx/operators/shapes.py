@@ -1,10 +1,26 @@
 """Operators that make, move, select and join elements."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import heddle
 from heddle.onnx.table import Array, dtype_of, ints, number, operator
+
+
+def axis_of(axis: int, ndim: int) -> int:
+    """The axis, which may be counted from the end, among ndim axes. Raises InvalidArgument for one that is not there."""
+    if not -ndim <= axis < ndim:
+        raise heddle.InvalidArgument(f"axis {axis} of {ndim} axes; want {-ndim} to {ndim - 1}")
+    return axis % ndim
+
+
+def axes_of(axes: Iterable[int], ndim: int) -> list[int]:
+    """As axis_of, for several axes, none of which comes twice."""
+    found = [axis_of(axis, ndim) for axis in axes]
+    if len(set(found)) < len(found):
+        raise heddle.InvalidArgument(f"axes {found}, of which one comes twice; want each once")
+    return found
 
 
 def surround(x: Array, axis: int, before: int, after: int, value: float) -> Array:
@@ -77,7 +93,7 @@ def trilu(x: Array, k: Array | None = None, *, upper: int = 1) -> Array:
 
 @operator("OneHot", since=9)
 def one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> Array:
-    n, axis = int(number(depth)), axis % (indices.ndim + 1)
+    n, axis = int(number(depth)), axis_of(axis, indices.ndim + 1)
     indices = heddle.expand_dims(heddle.cast(indices, "i64"), axis)
     chosen = heddle.equal(heddle.where(indices < 0, indices + n, indices), numbers(n, axis, indices.ndim))
     return heddle.where(chosen, values[1], values[0])
@@ -87,13 +103,15 @@ def one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> A
 def reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
     wanted = ints(shape)
     if not allowzero:
+        if any(n == 0 for n in wanted[x.ndim :]):
+            raise heddle.InvalidArgument(f"shape {wanted} has a 0 for an axis that x {x.shape} does not have")
         wanted = [x.shape[axis] if n == 0 else n for axis, n in enumerate(wanted)]
     return heddle.reshape(x, wanted)
 
 
 @operator("Flatten")
 def flatten(x: Array, *, axis: int = 1) -> Array:
-    axis = axis + x.ndim if axis < 0 else axis
+    axis = axis_of(axis, x.ndim) if axis != x.ndim else axis
     return heddle.reshape(x, [math.prod(x.shape[:axis]), math.prod(x.shape[axis:])])
 
 
@@ -111,7 +129,7 @@ def squeeze(x: Array, axes_input: Array | None = None, *, axes: Any = None) -> A
 @operator("Unsqueeze")
 def unsqueeze(x: Array, axes_input: Array | None = None, *, axes: Any = None) -> Array:
     axes = ints(axes_input) if axes_input is not None else axes
-    for axis in sorted(axis % (x.ndim + len(axes)) for axis in axes):
+    for axis in sorted(axes_of(axes, x.ndim + len(axes))):
         x = heddle.expand_dims(x, axis)
     return x
 
@@ -144,11 +162,14 @@ def split(
     num_outputs: Any = None,
     outputs: int,
 ) -> list[Array]:
+    axis = axis_of(axis, x.ndim)
     n = x.shape[axis]
     sizes = ints(split_input) if split_input is not None else split
     if sizes is None:
         size = -(-n // (num_outputs or outputs))  # the last part may be smaller
-        sizes = [min(size, n - i * size) for i in range(num_outputs or outputs)]
+        sizes = [max(min(size, n - i * size), 0) for i in range(num_outputs or outputs)]
+    if min(sizes, default=0) < 0 or sum(sizes) != n:
+        raise heddle.InvalidArgument(f"parts of {sizes} of axis {axis}, which has {n}; want parts whose sum is that")
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     return [heddle.slice(x, axis, start, start + size) for start, size in zip(starts, sizes, strict=True)]
 
@@ -169,7 +190,7 @@ def slice_axes(
     limits = ends if ends_input is None else ints(ends_input)
     places = (axes or range(len(begins))) if axes_input is None else ints(axes_input)
     steps = ints(steps_input) if steps_input is not None else [1] * len(begins)
-    for axis, start, end, step in zip(places, begins, limits, steps, strict=True):
+    for axis, start, end, step in zip(axes_of(places, x.ndim), begins, limits, steps, strict=True):
         x = heddle.slice(x, axis, start, end, step)
     return x
 
@@ -201,10 +222,14 @@ def pad(
     places = ints(axes) if axes is not None else range(x.ndim)
     sizes = pads if pads_input is None else ints(pads_input)
     filler = value if value_input is None else number(value_input)
-    for i, axis in enumerate(places):
+    if mode not in ("constant", "edge", "wrap", "reflect"):
+        raise heddle.InvalidArgument(f"mode {mode!r}; want constant, edge, wrap or reflect")
+    if len(sizes) != 2 * len(places):
+        raise heddle.InvalidArgument(f"pads {list(sizes)} for {len(places)} axes; want {2 * len(places)} numbers")
+    for i, axis in enumerate(axes_of(places, x.ndim)):
         before, after = sizes[i], sizes[i + len(places)]
         if before or after:
-            x = pad_axis(x, axis % x.ndim, before, after, mode, filler)
+            x = pad_axis(x, axis, before, after, mode, filler)
     return x
 
 

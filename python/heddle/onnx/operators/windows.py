@@ -16,6 +16,11 @@ MOST_AXES = 3
 Ints = Sequence[int] | None
 CONV: list[Callable[..., Array]] = [heddle.conv1d, heddle.conv2d, heddle.conv3d]
 MAX_POOL: list[Callable[..., Array]] = [heddle.max_pool1d, heddle.max_pool2d, heddle.max_pool3d]
+MAX_POOL_WITH_INDICES: list[Callable[..., tuple[Array, ...]]] = [
+    heddle.max_pool1d_with_indices,
+    heddle.max_pool2d_with_indices,
+    heddle.max_pool3d_with_indices,
+]
 AVG_POOL: list[Callable[..., Array]] = [heddle.avg_pool1d, heddle.avg_pool2d, heddle.avg_pool3d]
 
 
@@ -94,18 +99,14 @@ def windows_of(
     axes = len(kernel)
     if x.ndim != axes + 2:
         raise heddle.InvalidArgument(f"windows with {axes} axes on an array with shape {x.shape}; want {axes + 2} axes")
+    if auto_pad not in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"):
+        raise heddle.InvalidArgument(f"auto_pad is {auto_pad!r}; want NOTSET, SAME_UPPER, SAME_LOWER or VALID")
     strides, dilations, pads = strides or [1] * axes, dilations or [1] * axes, pads or [0] * 2 * axes
-    if (
-        min([*strides, *dilations]) < 1
-        or min(pads) < 0
-        or (len(strides), len(dilations), len(pads))
-        != (
-            axes,
-            axes,
-            2 * axes,
+    counts = (len(strides), len(dilations), len(pads))
+    if min([*strides, *dilations, *kernel], default=1) < 1 or min(pads, default=0) < 0 or counts != (axes, axes, 2 * axes):
+        raise heddle.InvalidArgument(
+            f"kernel {list(kernel)}, strides {strides}, dilations {dilations} or pads {pads} do not fit {axes} axes"
         )
-    ):
-        raise heddle.InvalidArgument(f"strides {strides}, dilations {dilations} or pads {pads} do not fit {axes} axes")
     placed = [
         place_axis(
             x.shape[2 + i], (kernel[i] - 1) * dilations[i] + 1, strides[i], pads[i], pads[i + axes], auto_pad, ceil_mode
@@ -188,7 +189,26 @@ def conv_integer(
     return heddle.cast(y, "i32")
 
 
-@operator("MaxPool", native=("max_pool1d", "max_pool2d", "max_pool3d"))
+def max_pool_and_indices(x: Array, images: Array, windows: Windows, ceil_mode: int, storage_order: int) -> Result:
+    """The maxima, and their places in all of x, of which heddle gives those in each plane."""
+    function = MAX_POOL_WITH_INDICES[len(windows.kernel) - 1]
+    y, index = function(
+        images, windows.kernel, windows.strides, windows.before, windows.dilations, bool(ceil_mode)
+    )
+    sizes, axes = x.shape[2:], len(windows.kernel)
+    if storage_order:  # the first spatial axis is the one whose elements are next to each other
+        index = heddle.take(numbers(math.prod(sizes)).reshape(sizes[::-1]).transpose().reshape(-1), index)
+    planes = numbers(x.shape[0] * x.shape[1]).reshape([*x.shape[:2], *[1] * axes])
+    return [heddle.cast(y, x.dtype), index + planes * math.prod(sizes)]
+
+
+@operator(
+    "MaxPool",
+    native=(
+        *("max_pool1d", "max_pool2d", "max_pool3d"),
+        *("max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices"),
+    ),
+)
 def max_pool(
     x: Array,
     *,
@@ -203,6 +223,8 @@ def max_pool(
 ) -> Result:
     windows = windows_of(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     images = x if x.dtype.is_floating else heddle.cast(x, "f32")  # f32 represents all integers of 8 bits
+    if outputs > 1 and windows.few() and windows.pools():
+        return max_pool_and_indices(x, images, windows, ceil_mode, storage_order)
     if outputs > 1:
         order = [0, 1, *range(x.ndim - 1, 1, -1)] if storage_order else list(range(x.ndim))
         index = numbers(x.size).reshape([x.shape[d] for d in order]).transpose(order)
