@@ -272,13 +272,13 @@ void bind_library(nb::module_& m) {
                                     "Writes the values of each epoch for TensorBoard.")
       .def(
           "__init__",
-          [](TensorBoard* self, nb::handle folder, std::int64_t every_steps, std::int64_t histograms,
+          [](TensorBoard* self, nb::handle path, std::int64_t every_steps, std::int64_t histograms,
              bool graph) {
-            new (self) TensorBoard(path_of("TensorBoard", folder), {every_steps, histograms, graph});
+            new (self) TensorBoard(path_of("TensorBoard", path), {every_steps, histograms, graph});
           },
-          "folder"_a, "every_steps"_a = 0, "histograms"_a = 0, "graph"_a = false,
+          "path"_a, "every_steps"_a = 0, "histograms"_a = 0, "graph"_a = false,
           nb::sig(
-              "def __init__(self, folder: str | os.PathLike[str], every_steps: int = 0, histograms: int = 0, "
+              "def __init__(self, path: str | os.PathLike[str], every_steps: int = 0, histograms: int = 0, "
               "graph: bool = False) -> None"));
   nb::class_<ModelCheckpoint, Callback>(
       m, "ModelCheckpoint", nb::is_final(),

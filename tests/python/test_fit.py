@@ -359,3 +359,16 @@ def test_errors():
         heddle.EarlyStopping(mode="most")
     with pytest.raises(TypeError):
         type("Extended", (heddle.EarlyStopping,), {})
+
+
+def test_tensor_board_reads_the_values(tmp_path):
+    event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    x, y = points()
+    net, trainer = program()
+    board = heddle.TensorBoard(tmp_path / "logs", every_steps=1, histograms=1, graph=True)
+    history = heddle.fit(net, trainer, (x, y), loss="cross_entropy", epochs=2, callbacks=[board], verbose=False)
+    found = event_accumulator.EventAccumulator(str(tmp_path / "logs"))
+    found.Reload()
+    assert [one.value for one in found.Scalars("loss")] == pytest.approx(history["loss"])
+    assert len(found.Scalars("batch_loss")) == trainer.steps
+    assert found.Tags()["graph"] and len(found.Tags()["histograms"]) == len(net.parameters())
