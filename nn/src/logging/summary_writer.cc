@@ -141,10 +141,7 @@ struct SummaryWriter::State {
     for (const NDArray& one : reads)
       if (&one.engine() != &engine)
         throw InvalidArgument(std::string(method) + ": the array belongs to another engine than the writer");
-    if (unfinished.size() >= sweep_at) {
-      std::erase_if(unfinished, [](const Unfinished& one) { return one.written->load(); });
-      sweep_at = 2 * unfinished.size() + 64;
-    }
+    if (unfinished.size() >= sweep_at) sweep();
     Access access = array_access(name, reads, {});
     Unfinished record{engine.new_var(), std::make_shared<std::atomic<bool>>(false), ++count};
     access.mutate.add(order);
@@ -156,6 +153,22 @@ struct SummaryWriter::State {
         },
         access, CallSite::current());
     unfinished.push_back(std::move(record));
+  }
+
+  // Forgets records that are written, and of those that have failed all but the first, whose error flush() throws. Call with
+  // `mutex` locked.
+  void sweep() {
+    bool failed = false;
+    std::erase_if(unfinished, [&](const Unfinished& one) {
+      if (one.written->load()) return true;
+      if (!engine.error_of(one.var).exception || !std::exchange(failed, true)) return false;
+      try {
+        engine.wait(one.var);  // at once; else the engine would say that nobody has waited for the error
+      } catch (...) {
+      }
+      return true;
+    });
+    sweep_at = 2 * unfinished.size() + 64;
   }
 
   void flush() {

@@ -193,6 +193,22 @@ TEST_CASE("a histogram counts as its limits say, whatever the numbers are and wi
   CHECK(one == run(4));
 }
 
+TEST_CASE("of many records that fail, flush says the first error, and the others are written") {
+  on_every_scheduler_with_errors([](Engine& engine) {
+    const EngineScope scope(engine);
+    const TemporaryDirectory folder;
+    SummaryWriter writer(folder.file("run"));
+    for (int i = 0; i < 500; ++i) {
+      writer.scalar("bad", failed()[0], i);
+      writer.scalar("good", i, i);
+    }
+    CHECK(message_of<Error>([&] { writer.flush(); }).find("5") != std::string::npos);
+    writer.flush();
+    writer.close();
+    CHECK(values_of(writer.path()).size() == 500);
+  });
+}
+
 TEST_CASE("images are PNG files of their size") {
   const TemporaryDirectory folder;
   SummaryWriter writer(folder.file("run"));
