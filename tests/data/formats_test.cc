@@ -335,6 +335,10 @@ TEST_CASE("damaged records are errors of a split, whose reader stays within them
     }
   }
   CHECK(errors > 100);
+  write_file(folder.file("d.rec"), bytes.substr(0, 7));
+  CHECK(message_of([&] {
+          InputSplit(folder.file("d.rec"), 0, 1, InputSplit::Kind::records);
+        }).ends_with("file do not align by 4 bytes"));
 }
 
 TEST_CASE("a full disk is an error of the writer's close") {

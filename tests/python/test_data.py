@@ -1,14 +1,17 @@
 """Datasets and loaders, with NumPy as the oracle."""
 
+import contextlib
 import gc
 import gzip
 import os
 import struct
+import time
 import weakref
 import zlib
 
 import numpy as np
 import pytest
+from conftest import scheduler
 
 import heddle
 from heddle import data
@@ -346,6 +349,7 @@ print(loader.position, next(loader)[0][:, 0].tolist())
     assert (done.stdout, done.stderr) == ("0 [0, 1]\n", "")
 
 
+@pytest.mark.skipif(scheduler() == "naive", reason="each push runs its op")
 def test_the_end_of_a_program_does_not_wait_for_batches_read_ahead(run):
     text = """
 import atexit, time
@@ -393,22 +397,26 @@ def cycles():
 
 @pytest.mark.parametrize("made", cycles())
 def test_cycles_through_datasets_and_loaders_are_collected(made):
-    heddle.wait_all()
+    def is_collected(reference):
+        with contextlib.suppress(BaseExceptionGroup):  # errors of other tests' ops
+            heddle.wait_all()
+        for _ in range(100):  # an op is done a little before it gives up what it used
+            gc.collect()
+            if reference() is None:
+                return True
+            time.sleep(0.02)
+        return False
+
     for _ in range(3):
         first, kept = made(), made()
         gone, inner = weakref.ref(first), kept.loader
         there = weakref.ref(kept)
-        heddle.wait_all()
         del first, kept
-        heddle.wait_all()
-        gc.collect()
-        assert gone() is None
+        assert is_collected(gone)
         assert there() is not None  # the loader needs it
         assert len(next(inner)[0]) >= 1
         del inner
-        heddle.wait_all()
-        gc.collect()
-        assert there() is None
+        assert is_collected(there)
 
 
 def test_wrong_calls():

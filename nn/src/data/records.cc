@@ -33,8 +33,10 @@ template <class Call> decltype(auto) in_dmlc(const std::string& title, Call call
   try {
     return call();
   } catch (const dmlc::Error& error) {
-    const std::string text = error.what();
-    throw Error(title + ": " + text.substr(0, text.find("\n\nStack trace")));
+    std::string text = error.what();
+    text.erase(std::min(text.find("\nStack trace"), text.size()));
+    while (text.ends_with('\n')) text.pop_back();
+    throw Error(title + ": " + text);
   }
 }
 
