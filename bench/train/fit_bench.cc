@@ -73,8 +73,7 @@ double run_loop(Training& training, std::int64_t batch, int steps) {
   return (bench::now() - start) * 1e3 / steps;
 }
 
-double run_fit(Training& training, std::int64_t batch, int steps,
-               const std::vector<std::shared_ptr<Callback>>& callbacks) {
+double run_fit(Training& training, std::int64_t batch, int steps, const std::vector<AnyCallback>& callbacks) {
   FitOptions options;
   options.loss = "cross_entropy";
   options.batch = batch;

@@ -50,7 +50,7 @@ void plot(const std::string& path, const Training& training) {
   write_svg(path, "Fashion-MNIST", {panel("loss", 1), panel("accuracy", 2)});
 }
 
-void print_summary(const Options& options, const Training& training, const Progress& progress) {
+void print_summary(const Options& options, const Training& training, const ProgressLine& progress) {
   const std::string ranks =
       training.ranks() > 1 ? " on each of " + std::to_string(training.ranks()) + " ranks" : "";
   std::printf("trained %lld epochs, %.1f s, %.0f images/s, %d workers%s\n",
@@ -86,7 +86,7 @@ int run(const Options& options, Training& training) {
   const bool first = training.rank() == 0;
   if (first) std::printf("%s\n", training.describe().c_str());
   catch_interrupt();
-  Progress progress(!first);
+  ProgressLine progress(!first);
   bool finished = training.run(progress, [] { return interrupted != 0; });
   if (first && !options.plot.empty()) plot(options.plot, training);
   if (first && finished) print_summary(options, training, progress);

@@ -36,15 +36,15 @@ std::string format(const StepReport& report, double rate, const std::string& lef
 
 }  // namespace
 
-Progress::Progress(bool silent) : silent_(silent), terminal_(::isatty(STDOUT_FILENO) == 1) {}
+ProgressLine::ProgressLine(bool silent) : silent_(silent), terminal_(::isatty(STDOUT_FILENO) == 1) {}
 
-double Progress::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+double ProgressLine::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-double Progress::images_per_second() const {
+double ProgressLine::images_per_second() const {
   return static_cast<double>(images_) / std::max(seconds(), 1e-9);
 }
 
-std::string Progress::time_left(const StepReport& report) const {
+std::string ProgressLine::time_left(const StepReport& report) const {
   std::int64_t left = (report.epochs - report.epoch) * report.steps + report.steps - report.step;
   auto seconds_left =
       static_cast<long long>(seconds() / static_cast<double>(steps_) * static_cast<double>(left) + 0.5);
@@ -53,7 +53,7 @@ std::string Progress::time_left(const StepReport& report) const {
   return text;
 }
 
-void Progress::step(const StepReport& report) {
+void ProgressLine::step(const StepReport& report) {
   images_ += report.images;
   ++steps_;
   if (silent_) return;
@@ -64,7 +64,7 @@ void Progress::step(const StepReport& report) {
   }
 }
 
-void Progress::draw(const StepReport& report) {
+void ProgressLine::draw(const StepReport& report) {
   auto now = Clock::now();
   if (report.step < report.steps && now - last_drawn_ < std::chrono::milliseconds(100)) return;
   last_drawn_ = now;
@@ -75,7 +75,7 @@ void Progress::draw(const StepReport& report) {
   drawn_ = true;
 }
 
-void Progress::print_plain(const StepReport& report) {
+void ProgressLine::print_plain(const StepReport& report) {
   std::int64_t every = std::max<std::int64_t>(1, report.steps / kLinesAnEpoch);
   bool last = report.step == report.steps;
   if (!last && (report.step % every != 0 || report.steps - report.step < every)) return;
@@ -83,7 +83,7 @@ void Progress::print_plain(const StepReport& report) {
   std::fflush(stdout);
 }
 
-void Progress::line(const std::string& text) {
+void ProgressLine::line(const std::string& text) {
   if (silent_) return;
   if (drawn_) std::printf("\r\033[K");
   drawn_ = false;

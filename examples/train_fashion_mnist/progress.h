@@ -12,9 +12,9 @@ struct StepReport {
   double loss, accuracy;       // means over the part of the epoch that is done
 };
 
-class Progress {
+class ProgressLine {
  public:
-  explicit Progress(bool silent = false);  // `silent`: shows nothing
+  explicit ProgressLine(bool silent = false);  // `silent`: shows nothing
   void step(const StepReport& report);
   // Removes the progress bar and prints a line that stays.
   void line(const std::string& text);

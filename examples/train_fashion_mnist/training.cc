@@ -124,7 +124,7 @@ std::string Training::describe() const {
          (ranks_ ? " over " + std::to_string(share_.ranks) + " ranks (" + ranks_->backend() + ")" : "");
 }
 
-bool Training::run(Progress& progress, const std::function<bool()>& stop) {
+bool Training::run(ProgressLine& progress, const std::function<bool()>& stop) {
   // A run that is resumed after its last epoch only reports the test result.
   if (epoch_ >= options_.epochs) evaluate();
   while (epoch_ < options_.epochs) {
@@ -145,7 +145,7 @@ bool Training::run(Progress& progress, const std::function<bool()>& stop) {
   return true;
 }
 
-bool Training::run_epoch(Progress& progress, const std::function<bool()>& stop) {
+bool Training::run_epoch(ProgressLine& progress, const std::function<bool()>& stop) {
   // A checkpoint within the epoch saves the generator's state at the epoch's beginning, so that a resumed run
   // draws the same order of pictures.
   Generator before = shuffle_;
@@ -199,7 +199,7 @@ void Training::wait_for_all() {
   ranks_->wait();
 }
 
-void Training::read_back(Progress& progress, std::size_t leave) {
+void Training::read_back(ProgressLine& progress, std::size_t leave) {
   std::int64_t window_steps = std::max<std::int64_t>(1, train_.batches() / kPointsAnEpoch);
   for (; pending_.size() > leave; pending_.pop_front()) {
     const Pending& done = pending_.front();

@@ -41,7 +41,7 @@ class Training {
   // Trains to the last epoch, or until `stop` is true on any rank; then all ranks stop at the same step, a
   // few steps later. Rank 0 saves to options.save after each epoch and when stopped. Returns false if
   // stopped.
-  bool run(Progress& progress, const std::function<bool()>& stop);
+  bool run(ProgressLine& progress, const std::function<bool()>& stop);
 
   // Blocks until all ranks have made this call. A rank that exits earlier would abort other ranks while they
   // write files.
@@ -61,10 +61,10 @@ class Training {
     heddle::NDArray sums;
     std::int64_t images, step;
   };
-  bool run_epoch(Progress& progress, const std::function<bool()>& stop);
+  bool run_epoch(ProgressLine& progress, const std::function<bool()>& stop);
   Pending push_step(std::int64_t step, bool stop);
   heddle::NDArray forward(const Batch& batch);
-  void read_back(Progress& progress, std::size_t leave);
+  void read_back(ProgressLine& progress, std::size_t leave);
   void evaluate();
   void save(const heddle::Generator& shuffle);
   heddle::Checkpoint checkpoint(heddle::Generator& shuffle);
