@@ -151,6 +151,7 @@ void add_network_options(command_line::Command& app, TrainOptions& options) {
 int run(TrainOptions& options) {
   if (!options.child.network.empty()) {
     options.child.captured = options.mode == "captured";
+    options.child.bf16 = options.of_networks.precision == "bf16";
     options.child.workers = options.common.workers.front();
     return bench::train_on_command(options.child);
   }

@@ -36,6 +36,7 @@ class TrainingChild {
  public:
   explicit TrainingChild(const ChildOptions& options)
       : captured_(options.captured),
+        bf16_(options.bf16),
         engine_({.workers = options.workers}),
         scope_(engine_),
         network_(network_kind(options.network).make()) {
@@ -73,9 +74,12 @@ class TrainingChild {
   }
 
  private:
-  NDArray next_step() { return network_->step(batches_[step_++ % kBatches], captured_); }
+  NDArray next_step() {
+    const Autocast autocast(bf16_ ? DType::bf16 : DType::f32);
+    return network_->step(batches_[step_++ % kBatches], captured_);
+  }
 
-  const bool captured_;
+  const bool captured_, bf16_;
   Engine engine_;
   const EngineScope scope_;
   const std::unique_ptr<Network> network_;

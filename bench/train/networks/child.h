@@ -11,6 +11,7 @@ void save_start(const std::string& network, const std::string& file);
 struct ChildOptions {
   std::string network, start;  // its name, and the file of save_start()
   bool captured = false;
+  bool bf16 = false;  // each step in an Autocast to bf16
   int workers = 1;
 };
 

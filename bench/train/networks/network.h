@@ -12,9 +12,6 @@ namespace heddle::bench {
 
 using Arrays = std::vector<NDArray>;
 
-// Whether networks can be made for mixed precision with bf16.
-inline constexpr bool kHasBf16 = false;
-
 // A network with its optimizers, on the engine that was the current one when it was made.
 class Network {
  public:
