@@ -2271,7 +2271,7 @@ class CsvLogger(Callback):
 class TensorBoard(Callback):
     """Writes the values of each epoch for TensorBoard."""
 
-    def __init__(self, folder: str | os.PathLike[str], every_steps: int = 0, histograms: int = 0, graph: bool = False) -> None: ...
+    def __init__(self, path: str | os.PathLike[str], every_steps: int = 0, histograms: int = 0, graph: bool = False) -> None: ...
 
 class ModelCheckpoint(Callback):
     """
