@@ -144,6 +144,7 @@ TEST_CASE("fit, evaluate, predict and a checkpoint writer name their lines") {
   options.metrics = {"accuracy"};
   options.batch = 4;
   options.verbose = false;
+  options.capture = FitCapture::never;  // a worker that helps with a graph is no op of a line
   check_site("fit", [&] { fit(net, trainer, {x, labels}, options); });
   check_site("evaluate", [&] { evaluate(net, {x, labels}, {.metrics = options.metrics}); });
   check_site("predict", [&] { predict(net, {x}); });
