@@ -141,7 +141,8 @@ TEST_CASE("files that are no checkpoints are refused") {
   Checkpoint checkpoint = run.checkpoint();
   CHECK(
       contains(message_of([&] { load_checkpoint(directory.file("none"), checkpoint); }), "cannot be opened"));
-  const std::string place = "; called at tests/kvstore/training/checkpoint_test.cc:" + std::to_string(__LINE__ + 1);
+  const std::string place =
+      "; called at tests/kvstore/training/checkpoint_test.cc:" + std::to_string(__LINE__ + 1);
   CHECK_THROWS_WITH_AS(checkpoint_notes(directory.file("none")), doctest::Contains(place.c_str()), Error);
   CHECK_THROWS_WITH_AS(checkpoint_notes(directory.file("none")), doctest::Contains("checkpoint_notes: "),
                        Error);
