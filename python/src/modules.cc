@@ -76,7 +76,7 @@ struct PythonModule : Module {
     return self.is_valid() ? kind_of(self) : "Module";
   }
 
-  // Of a MultiHeadAttention or a TransformerBlock.
+  // decode() of the layers MultiHeadAttention and TransformerBlock.
   NDArray decode(const NDArray& x, AttentionCache& cache, const NDArray& memory, Where where) {
     if (auto* const block = dynamic_cast<TransformerBlock*>(layer_.get()))
       return block->decode(x, cache, memory, where);

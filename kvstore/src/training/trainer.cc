@@ -203,7 +203,7 @@ Trainer::Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions op
   if (options_.scaler) {
     LossScaler::Shared& scaler = *options_.scaler->shared_;
     scaler.trainer = token_ = std::make_shared<const int>(0);
-    // It may have skipped steps of an earlier trainer.
+    // The scaler may have skipped steps of an earlier trainer.
     steps_before_updates_ = -scaler.arrays.skipped.item<std::int64_t>();
   }
   const auto optimizer = create_optimizer(options_.optimizer, options_.params);

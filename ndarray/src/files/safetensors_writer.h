@@ -7,7 +7,7 @@
 
 namespace heddle::ndarray_detail {
 
-// As save_safetensors(), on the calling thread. The arrays are contiguous and on a CPU, and nobody writes them meanwhile.
+// Writes the file of save_safetensors() on the calling thread. The arrays are contiguous, on a CPU, and not written meanwhile.
 void write_safetensors(const std::string& path, const Safetensors& content, SafetensorsOptions options);
 
 }  // namespace heddle::ndarray_detail

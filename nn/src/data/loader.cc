@@ -168,7 +168,7 @@ const LoaderOptions& Loader::options() const { return state_->options(); }
 void Loader::start(std::int64_t epoch, std::int64_t first) {
   if (epoch < 0) fail_loader("start: epoch is " + std::to_string(epoch) + "; wanted 0 or more");
   check_range("start: first", first, 0, state_->size);
-  // The same epoch's order is kept, as without shuffle that of every epoch.
+  // The order is computed once for an epoch; without shuffle all epochs have one order.
   if (!state_->order || (epoch != state_->epoch && state_->options().shuffle))
     state_->order.emplace(state_->order_of(epoch));
   state_->epoch = epoch;

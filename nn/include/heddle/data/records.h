@@ -19,7 +19,7 @@ class RecordWriter {
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
   void write(std::string_view record);  // below 512 MiB
-  // As MXNet's im2rec does: an image file's bytes with a label.
+  // Writes an image file's bytes with a label, in the format of MXNet's im2rec.
   void write_image(std::string_view image, float label, std::uint64_t id = 0);
   void close();  // throws Error if not all could be written; afterwards, does nothing
 

@@ -62,7 +62,7 @@ template <class T, class A, class B>
   }
   return sums;
 }
-// As sums_of(), for lines that are shorter than the lanes.
+// The two sums of sums_of() without lanes: faster for lines that have fewer elements than there are lanes.
 template <class T, class A, class B>
 [[gnu::always_inline]] inline TwoSums short_sums_of(std::int64_t n, const A& a, const B& b) {
   T sum_a = 0, sum_b = 0;

@@ -18,7 +18,7 @@
 
 namespace heddle::cpu_kernels {
 
-// As StepMatrix<float>, of the same numbers rounded to H.
+// StepMatrix of H (f16 or bf16): the numbers of a StepMatrix<float>, rounded to H.
 template <class H> class RoundedStepMatrix {
  public:
   static constexpr std::int64_t kLanes = StepMatrix<float>::kLanes;
