@@ -178,8 +178,8 @@ class Training:
         if name == "embeddings":
             return torch.optim.SGD(parameters, lr=0.05)
         if name == "cosmogan":
-            return torch.optim.Adam(parameters, lr=0.0002, betas=(0.5, 0.999), **fused)
-        return torch.optim.Adam(parameters, **fused)
+            return torch.optim.Adam(parameters, lr=0.00002, betas=(0.5, 0.999), **fused)
+        return torch.optim.Adam(parameters, lr=1e-4 if name == "hep-cnn" else 1e-3, **fused)
 
     def loss(self, batch):
         name, model = self.options.network, self.models[0]

@@ -57,7 +57,7 @@ TEST_CASE("arrays of ever new sizes do not pile up in the cache") {
   for (std::size_t bytes = std::size_t{1} << 20; bytes < std::size_t{400} << 20; bytes += bytes / 8) {
     Storage(current_engine(), cpu(), bytes).data();
     const AllocatorStats now = cpu_allocator_stats();
-    CHECK(now.cached <= std::max(now.peak, std::size_t{64} << 20));
+    CHECK(now.cached <= std::max(now.peak + now.peak / 2, std::size_t{64} << 20));
   }
   // A size of blocks that is used all the time stays cached: each allocation gets the same block again.
   std::byte* small = nullptr;

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::int64_t kBatch = 16, kNoise = 64;
 
-const TrainerOptions kAdam{.optimizer = "adam", .params = {{"lr", 0.0002}, {"beta1", 0.5}}};
+const TrainerOptions kAdam{.optimizer = "adam", .params = {{"lr", 0.00002}, {"beta1", 0.5}}};
 
 Sequential make_generator() {
   Sequential net(Dense(kNoise, 512 * 4 * 4), Unflatten(1, {512, 4, 4}), BatchNorm(512), Relu());

@@ -23,7 +23,7 @@ std::unique_ptr<Network> make_hep_cnn() {
   net->add(GlobalAvgPool());
   net->add(Dense(128, 2));
   return std::make_unique<HepCnn>(
-      net, TrainerOptions{.optimizer = "adam"},
+      net, TrainerOptions{.optimizer = "adam", .params = {{"lr", 1e-4}}},
       [net](const Arrays& batch) { return cross_entropy((*net)(batch[0]), batch[1]); },
       [](Generator& random) {
         return Arrays{random.normal({8, 3, 224, 224}), random.integers({8}, 0, 2)};

@@ -128,11 +128,12 @@ class CpuAllocator {
  private:
   static std::size_t size_of_bin(std::size_t bin) { return (std::size_t{4} + bin % 4) << (bin / 4) >> 2; }
 
-  // A program is likely to use as much memory again as it has used at one time. No more than that is cached,
-  // because a program whose arrays change their sizes would fill every size class.
+  // A program is likely to use as much memory again as it has used at one time. The size classes reach their maxima at
+  // different times, so that repeating the same work takes more blocks than the peak. The limit is for programs
+  // whose arrays change their sizes, which would fill every size class.
   std::size_t cache_limit() const noexcept {
-    return std::min(most_cached_.load(std::memory_order_relaxed),
-                    std::max(kAlwaysCached, peak_.load(std::memory_order_relaxed)));
+    const std::size_t peak = peak_.load(std::memory_order_relaxed);
+    return std::min(most_cached_.load(std::memory_order_relaxed), std::max(kAlwaysCached, peak + peak / 2));
   }
 
   bool release_one(std::size_t bin) noexcept {

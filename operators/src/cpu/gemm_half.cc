@@ -43,7 +43,7 @@ struct ProductPlan {
       sum.append_sum(1);
       attributes.set_post_ops(sum);
     }
-    const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, c), attributes, onednn_engine());
+    const auto description = describe<dnnl::matmul>(attributes, a, b, c);
     product =
         Executable(dnnl::matmul(description), {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}},
                    description.scratchpad_desc());

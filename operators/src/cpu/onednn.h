@@ -26,6 +26,28 @@ dnnl::memory::desc row_major(const dnnl::memory::dims& dims,
 // at once.
 dnnl::primitive_attr caller_scratch();
 
+// The implementation that oneDNN chooses for a primitive, which uses the caller's scratch memory. oneDNN 3 has taken the descriptions of
+// operations, which oneDNN 2 wants, into those of primitives.
+template <class Primitive, class... Arguments>
+typename Primitive::primitive_desc describe(const dnnl::primitive_attr& attributes,
+                                            const Arguments&... arguments) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {onednn_engine(), arguments..., attributes};
+#else
+  return {typename Primitive::desc(arguments...), attributes, onednn_engine()};
+#endif
+}
+
+// The same of a gradient; `forward` describes the primitive whose gradient it is.
+template <class Primitive, class Forward, class... Arguments>
+typename Primitive::primitive_desc describe_gradient(const Forward& forward, const Arguments&... arguments) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {onednn_engine(), arguments..., forward, caller_scratch()};
+#else
+  return {typename Primitive::desc(arguments...), caller_scratch(), onednn_engine(), forward};
+#endif
+}
+
 // A primitive with the layouts of its arguments. Immutable: run() may be called on any thread.
 class Executable {
  public:

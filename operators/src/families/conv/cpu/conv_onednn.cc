@@ -67,34 +67,32 @@ template <class T> dnnl::convolution_forward::primitive_desc describe_forward(co
   const Dimensions d(p);
   const auto kind = dnnl::prop_kind::forward_training;
   const auto algorithm = dnnl::algorithm::convolution_direct;
-  using Desc = dnnl::convolution_forward::desc;
-  const memory::desc x = any_layout<T>(d.x), weight = any_layout<T>(d.weight), y = any_layout<T>(d.y);
-  const Desc desc = p.bias
-                        ? Desc(kind, algorithm, x, weight, row_major(d.bias), y, d.stride, d.dilation,
-                               d.padding, d.padding_end)
-                        : Desc(kind, algorithm, x, weight, y, d.stride, d.dilation, d.padding, d.padding_end);
-  return {desc, caller_scratch(), onednn_engine()};
+  const auto with = [&](const auto&... bias) {
+    return describe<dnnl::convolution_forward>(caller_scratch(), kind, algorithm, any_layout<T>(d.x),
+                                               any_layout<T>(d.weight), bias..., any_layout<T>(d.y), d.stride,
+                                               d.dilation, d.padding, d.padding_end);
+  };
+  return p.bias ? with(row_major(d.bias)) : with();
 }
 
 template <class T>
 dnnl::convolution_backward_data::primitive_desc describe_backward_data(const ConvProblem& p) {
   const Dimensions d(p);
-  const dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, any_layout<T>(d.x),
-                                                   any_layout<T>(d.weight), any_layout<T>(d.y), d.stride,
-                                                   d.dilation, d.padding, d.padding_end);
-  return {desc, caller_scratch(), onednn_engine(), describe_forward<T>(p)};
+  return describe_gradient<dnnl::convolution_backward_data>(
+      describe_forward<T>(p), dnnl::algorithm::convolution_direct, any_layout<T>(d.x),
+      any_layout<T>(d.weight), any_layout<T>(d.y), d.stride, d.dilation, d.padding, d.padding_end);
 }
 
 template <class T>
 dnnl::convolution_backward_weights::primitive_desc describe_backward_weights(const ConvProblem& p) {
   const Dimensions d(p);
-  const auto algorithm = dnnl::algorithm::convolution_direct;
-  using Desc = dnnl::convolution_backward_weights::desc;
-  const memory::desc x = any_layout<T>(d.x), weight = any_layout<float>(d.weight), y = any_layout<T>(d.y);
-  const Desc desc = p.bias ? Desc(algorithm, x, weight, row_major(d.bias), y, d.stride, d.dilation, d.padding,
-                                  d.padding_end)
-                           : Desc(algorithm, x, weight, y, d.stride, d.dilation, d.padding, d.padding_end);
-  return {desc, caller_scratch(), onednn_engine(), describe_forward<T>(p)};
+  const auto with = [&](const auto&... bias) {
+    return describe_gradient<dnnl::convolution_backward_weights>(
+        describe_forward<T>(p), dnnl::algorithm::convolution_direct, any_layout<T>(d.x),
+        any_layout<float>(d.weight), bias..., any_layout<T>(d.y), d.stride, d.dilation, d.padding,
+        d.padding_end);
+  };
+  return p.bias ? with(row_major(d.bias)) : with();
 }
 
 // The primitive that `description` describes, for arguments in the order given; a bias only if the problem has one.

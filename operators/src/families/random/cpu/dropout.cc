@@ -12,15 +12,27 @@ namespace {
 
 constexpr std::int64_t kDropoutGrain = 32768;
 
+// Computes all elements and then selects, since half of the branches on a mask are mispredicted.
 template <class T>
 void drop_elements(const DropoutMap& map, const T* x, const T* mask, std::int64_t size, T* y) {
-  const T scale = static_cast<T>(map.scale), shift = static_cast<T>(map.shift),
-          dropped = static_cast<T>(map.dropped);
-  parallel_for(size, kDropoutGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(size, kDropoutGrain, [=](std::int64_t begin, std::int64_t end) {
+    const T* const from = x;
+    const T* const keep = mask;
+    T* const to = y;
+    const T scale = static_cast<T>(map.scale), shift = static_cast<T>(map.shift),
+            dropped = static_cast<T>(map.dropped);
     if (shift == T(0)) {  // without the sum, which would make 0 of -0
-      for (std::int64_t i = begin; i < end; ++i) y[i] = mask[i] != T(0) ? x[i] * scale : dropped;
+#pragma GCC ivdep
+      for (std::int64_t i = begin; i < end; ++i) {
+        const T kept = from[i] * scale;
+        to[i] = keep[i] != T(0) ? kept : dropped;
+      }
     } else {
-      for (std::int64_t i = begin; i < end; ++i) y[i] = mask[i] != T(0) ? x[i] * scale + shift : dropped;
+#pragma GCC ivdep
+      for (std::int64_t i = begin; i < end; ++i) {
+        const T kept = from[i] * scale + shift;
+        to[i] = keep[i] != T(0) ? kept : dropped;
+      }
     }
   });
 }
