@@ -207,6 +207,8 @@ TEST_CASE("what is done after training names the line of the call") {
   check_site("quantize", [&] { quantize(net, {ones({2, 3})}); });
   Sequential other{Dense(3, 2)};
   other.train(false);
+  check_site("QuantizedDense::QuantizedDense", [&] { QuantizedDense(3, 2); });
+  check_site("QuantizedConv::QuantizedConv", [&] { QuantizedConv2d(3, 2, 1); });
   check_site("quantize", [&] { quantize(other, [&] { other(ones({2, 3})); }); });
 }
 

@@ -47,7 +47,7 @@ TEST_CASE("quantize: a Sequential gives nearly the same, in fewer bytes") {
   REQUIRE(report.layers.size() == 3);
   CHECK(report.kept.empty());
   CHECK(report.layers[0].path == "0");
-  CHECK(report.layers[0].layer == "Conv2d(3, 8, 3, padding same)");
+  CHECK(report.layers[0].layer == "Conv2d(3, 8, 3, padding 'same')");
   CHECK(report.layers[1].path == "3.0");
   CHECK(report.layers[1].zero_point == 0);  // behind a relu
   for (const QuantizeReport::Row& row : report.layers) {
@@ -56,7 +56,7 @@ TEST_CASE("quantize: a Sequential gives nearly the same, in fewer bytes") {
   }
   CHECK(report.bytes_after < report.bytes_before / 2);
   CHECK(error(net(x), wanted) < 0.03);
-  CHECK(net[0].to_string() == "QuantizedConv2d(3, 8, 3, padding same, relu)");
+  CHECK(net[0].to_string() == "QuantizedConv2d(3, 8, 3, padding 'same', relu)");
   CHECK(net[1].to_string() == "Identity");
   CHECK(net.parameters().empty());
 
@@ -134,7 +134,7 @@ TEST_CASE("quantize: what stays as it is, and why") {
   const QuantizeReport strict = quantize(others, {generator.normal({4, 3, 10, 10}, 0, 1)}, {.max_error = 0});
   CHECK(strict.layers.empty());
   CHECK(strict.kept.size() == 3);
-  CHECK(others[0].to_string() == "Conv2d(3, 8, 3, padding same)");
+  CHECK(others[0].to_string() == "Conv2d(3, 8, 3, padding 'same')");
 }
 
 TEST_CASE("quantize: a percentile cuts off what is rare") {

@@ -150,11 +150,11 @@ template <int axes> void add_quantized_conv(OperatorTable& table) {
       {std::string("As ") + (form.op + 10) + ", of x " + form.x + " as u8 with weight (O, C / groups, " +
            form.kernel + ") of i8; see quantized_linear.",
        {{"x", DTypes::floating},
-        {"weight", DTypes::integers},
-        {"weight_scale", DTypes::floating},
-        {"input_scale", DTypes::floating},
-        {"input_zero_point", DTypes::integers},
-        {"bias", kNone, DTypes::floating},
+        {"weight", DTypes::i8},
+        {"weight_scale", DTypes::f32},
+        {"input_scale", DTypes::f32},
+        {"input_zero_point", DTypes::i32},
+        {"bias", kNone, DTypes::f32},
         {"stride", 1},
         {"padding", 0, kPaddings},
         {"dilation", 1},
@@ -177,11 +177,11 @@ HEDDLE_OPERATORS(quantized) {
       {"linear of x as u8, round(x / input_scale) + input_zero_point, with weight (out, in) of i8, which "
        "counts weight_scale (out).",
        {{"x", DTypes::floating},
-        {"weight", DTypes::integers},
-        {"weight_scale", DTypes::floating},
-        {"input_scale", DTypes::floating},
-        {"input_zero_point", DTypes::integers},
-        {"bias", kNone, DTypes::floating},
+        {"weight", DTypes::i8},
+        {"weight_scale", DTypes::f32},
+        {"input_scale", DTypes::f32},
+        {"input_zero_point", DTypes::i32},
+        {"bias", kNone, DTypes::f32},
         {"relu", false}},
        "f32"});
   add_quantized_conv<1>(table);
