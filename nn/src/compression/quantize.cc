@@ -22,8 +22,8 @@ namespace {
 // A layer that gets 8-bit products, and what calibration has found.
 struct Quantized {
   LayerPlace* place = nullptr;
-  bool fuses_relu = false;
-  NDArray low{}, high{};  // of the input; with percentiles sums over the batches
+  LayerPlace* relu = nullptr;  // becomes part of the layer; null: none
+  NDArray low{}, high{};       // of the input; with percentiles sums over the batches
   std::int64_t calls = 0;
   float scale = 1;
   int zero_point = 0;
@@ -71,11 +71,17 @@ std::string reason_to_keep(const LayerPlace& place, const QuantizeOptions& optio
   return "";
 }
 
-bool is_relu(const LayerPlace* place) {
-  if (!place || !place->replaceable() || place->calls != 1) return false;
-  if (!place->module) return place->op == "relu";
-  const Layer* const layer = place->layer();
-  return layer && layer->info().name == "Relu" && !has_hooks(*place->module);
+bool is_bare(const LayerPlace& place, const char* name) {
+  const Layer* const layer = place.layer();
+  return layer && layer->info().name == name && !has_hooks(*place.module);
+}
+
+// The relu that alone takes the results of a place; places that do nothing are passed over. Null: there is none.
+LayerPlace* relu_after(const LayerPlace& place) {
+  LayerPlace* next = place.next;
+  while (next && is_bare(*next, "Identity")) next = next->next;
+  const bool is_relu = next && (next->module ? is_bare(*next, "Relu") : next->op == "relu");
+  return is_relu ? next : nullptr;
 }
 
 std::vector<Quantized> candidates(LayerPlaces& places, const QuantizeOptions& options,
@@ -90,7 +96,7 @@ std::vector<Quantized> candidates(LayerPlaces& places, const QuantizeOptions& op
     unknown.erase(std::remove(unknown.begin(), unknown.end(), place.path), unknown.end());
     std::string reason = reason_to_keep(place, options);
     if (reason.empty())
-      all.push_back({.place = &place, .fuses_relu = is_relu(place.next)});
+      all.push_back({.place = &place, .relu = relu_after(place)});
     else
       report.kept.push_back({place.path, std::move(reason)});
   }
@@ -150,7 +156,7 @@ std::shared_ptr<Module> quantized_layer(const Quantized& of) {
   const NDArray largest = max(abs(rows), {1}, true);
   const NDArray scale = where(greater(largest, 0), largest / 127.0, 1.0);  // (outputs, 1)
   const NDArray bytes = minimum(maximum(round(rows / scale), -127), 127).astype(DType::i8);
-  std::shared_ptr<Module> made = blank_layer(info.name, quantized_arguments(layer, info, of.fuses_relu),
+  std::shared_ptr<Module> made = blank_layer(info.name, quantized_arguments(layer, info, of.relu != nullptr),
                                              {weight.shape(), {outputs}, {1}});
   put_array(*made, "weight", reshape(bytes, weight.shape()));
   put_array(*made, "weight_scale", reshape(scale, {outputs}));
@@ -163,7 +169,7 @@ std::shared_ptr<Module> quantized_layer(const Quantized& of) {
 // Adds the error of one call.
 void compare(Quantized& layer, const NDArray& x, const NDArray& y) {
   const NoGrad no_grad;
-  const NDArray wanted = (layer.fuses_relu ? relu(y.detach()) : y.detach()).astype(DType::f64);
+  const NDArray wanted = (layer.relu ? relu(y.detach()) : y.detach()).astype(DType::f64);
   const NDArray found = (*layer.made)(x.detach(), CallSite::current()).astype(DType::f64);
   const NDArray difference = sum(square(found - wanted)), size = sum(square(wanted));
   layer.difference = layer.difference.defined() ? layer.difference + difference : difference;
@@ -224,7 +230,7 @@ void put_quantized(std::vector<Quantized>& layers, const QuantizeOptions& option
     report.layers.push_back(
         {one.place->path, one.place->module->to_string(), double{one.scale}, one.zero_point, error});
     one.place->replacement = one.made;
-    if (one.fuses_relu) one.place->next->removed = true;
+    if (one.relu) one.relu->removed = true;
   }
 }
 

@@ -53,6 +53,26 @@ TEST_CASE("fit: what is pruned stays 0, in captured steps too") {
   CHECK(results[0] == results[1]);
 }
 
+TEST_CASE("a captured step keeps zeros, and takes masks that are chosen later") {
+  Generator generator(1);
+  Sequential net{Dense(4, 8, {.relu = true}, generator), Dense(8, 2, {}, generator)};
+  Trainer trainer(net.parameters(), {.optimizer = "adam", .schedule = constant_schedule(0.05)});
+  Pruning pruning(net, {.sparsity = 0.5});
+  CapturedStep step = trainer.capture([&](const std::vector<NDArray>& batch) {
+    const NDArray loss = cross_entropy(net(batch[0]), batch[1]);
+    backward(loss);
+    trainer.step();
+    pruning.apply();
+    return loss;
+  });
+  for (int i = 0; i < 8; ++i) {
+    const NDArray x = generator.normal({8, 4});
+    if (i == 5) pruning.prune(0.75);
+    step({x, cast(sum(x, {1}) > 0, DType::i64)});
+    CHECK(pruning.report().sparsity() == (i < 5 ? 0.5 : 0.75));
+  }
+}
+
 TEST_CASE("fit: sparsity grows by steps") {
   FitProgram program;
   std::vector<double> found;

@@ -10,6 +10,7 @@
 
 #include <heddle/autograd.h>
 #include <heddle/engine.h>
+#include <heddle/fold_batch_norms.h>
 #include <heddle/layers.h>
 #include <heddle/model.h>
 #include <heddle/ops.h>
@@ -83,6 +84,17 @@ TEST_CASE("quantize: the scales are those of the inputs and weights") {
   CHECK(state[1].value.to_vector<float>()[1] == 1);
   CHECK(state[2].name == "0.bias");
   CHECK(net(zeros({1, 2})).to_vector<float>() == std::vector<float>{0.5f, 0});
+}
+
+TEST_CASE("quantize: a relu behind a folded batch norm becomes part of the layer") {
+  Sequential net{Dense(4, 3), BatchNorm(3), Relu(), Dense(3, 2), Tanh()};
+  net.train(false);
+  fold_batch_norms(net);
+  const NDArray x = Generator(8).normal({20, 4}, 0, 1), wanted = net(x);
+  quantize(net, {x});
+  CHECK(net.to_string() ==
+        "Sequential{\n  QuantizedDense(4, 3, relu)\n  Identity\n  Identity\n  QuantizedDense(3, 2)\n  Tanh\n}");
+  CHECK(error(net(x), wanted) < 0.03);
 }
 
 TEST_CASE("quantize: a Model of several inputs, shared layers, an operator relu") {

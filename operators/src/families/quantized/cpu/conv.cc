@@ -15,6 +15,7 @@
 #include "cpu/onednn.h"
 #include "cpu/plan_cache.h"
 #include "cpu/scratch.h"
+#include "cpu/transpose_square.h"
 #include "families/quantized/cpu/bytes.h"
 
 namespace heddle::cpu_kernels {
@@ -105,20 +106,29 @@ std::int64_t images_per_part(const ConvProblem& p) {
   return (p.n + parts - 1) / parts;
 }
 
-// (channels, columns) -> (columns, channels)
-void channels_last(const std::uint8_t* from, std::int64_t channels, std::int64_t columns, std::uint8_t* to) {
+// Planes of `columns` bytes, one for each channel, `stride` apart -> (columns, channels)
+void channels_last(const std::uint8_t* from, std::int64_t stride, std::int64_t channels, std::int64_t columns,
+                   std::uint8_t* to) {
   if (channels == 1) {
     std::memcpy(to, from, static_cast<std::size_t>(columns));
     return;
   }
-  constexpr std::int64_t kBlock = 16;
-  for (std::int64_t c = 0; c < channels; c += kBlock) {
-    const std::int64_t block = std::min(kBlock, channels - c);
-    for (std::int64_t w = 0; w < columns; ++w) {
-      std::uint8_t* const at = to + w * channels + c;
-      const std::uint8_t* const source = from + c * columns + w;
-      for (std::int64_t i = 0; i < block; ++i) at[i] = source[i * columns];
+  constexpr std::int64_t kBytes = 8, kColumns = 64;
+  const std::int64_t whole = channels / kBytes * kBytes;
+  std::uint64_t words[kColumns];  // the bytes of eight channels of a pixel
+  for (std::int64_t begin = 0; begin < columns; begin += kColumns) {
+    const std::int64_t count = std::min(kColumns, columns - begin);
+    for (std::int64_t c = 0; c < whole; c += kBytes) {
+      const std::uint8_t* const source = from + c * stride + begin;
+      for (std::int64_t w = 0; w < count; ++w) words[w] = source[w];
+      for (std::int64_t i = 1; i < kBytes; ++i)
+        for (std::int64_t w = 0; w < count; ++w)
+          words[w] |= static_cast<std::uint64_t>(source[i * stride + w]) << (8 * i);
+      for (std::int64_t w = 0; w < count; ++w)
+        std::memcpy(to + (begin + w) * channels + c, &words[w], kBytes);
     }
+    for (std::int64_t c = whole; c < channels; ++c)
+      for (std::int64_t w = begin; w < begin + count; ++w) to[w * channels + c] = from[c * stride + w];
   }
 }
 
@@ -129,22 +139,19 @@ struct Placed {
       : to(p.padding[axis]), count(std::clamp<std::int64_t>(padded.in[axis] - to, 0, p.in[axis])) {}
 };
 
-// Converts one image (channels, in...) of f32 to a padded one of u8 (in..., channels).
+// Converts one image (channels, in...) of f32 to a padded one of u8 (in..., channels). `plain`: room for the image in u8.
 void pad_image(const ConvProblem& p, const ConvProblem& padded, const InputBytes& bytes, const float* x,
-               std::uint8_t* to) {
+               std::uint8_t* plain, std::uint8_t* to) {
+  const std::int64_t channels = p.channels, plane = volume(p.in);
+  bytes.convert(x, p.in_image(), plain);
+  if (padded.in == p.in && p.padding == Spatial{0, 0, 0})
+    return channels_last(plain, plane, channels, plane, to);
   const Placed depth(p, padded, 0), rows(p, padded, 1), columns(p, padded, 2);
-  const std::int64_t channels = p.channels;
-  if (padded.in != p.in || p.padding != Spatial{0, 0, 0})
-    std::memset(to, bytes.zero_point, static_cast<std::size_t>(padded.in_image()));
-  const Scratch buffer(static_cast<std::size_t>(std::max<std::int64_t>(channels * columns.count, 1)));
-  auto* const line = buffer.as<std::uint8_t>();
+  std::memset(to, bytes.zero_point, static_cast<std::size_t>(padded.in_image()));
   for (std::int64_t d = 0; d < depth.count; ++d) {
     for (std::int64_t h = 0; h < rows.count; ++h) {
-      for (std::int64_t c = 0; c < channels; ++c)
-        bytes.convert(x + ((c * p.in[0] + d) * p.in[1] + h) * p.in[2], columns.count,
-                      line + c * columns.count);
       const std::int64_t row = ((depth.to + d) * padded.in[1] + rows.to + h) * padded.in[2] + columns.to;
-      channels_last(line, channels, columns.count, to + row * channels);
+      channels_last(plain + (d * p.in[1] + h) * p.in[2], plane, channels, columns.count, to + row * channels);
     }
   }
 }
@@ -184,21 +191,31 @@ void taps_first(const ConvProblem& q, const std::int8_t* weight, std::int8_t* ta
         taps[(o * size + tap) * own + c] = weight[(o * own + c) * size + tap];
 }
 
+// Sums (pixels, outputs), `stride` outputs a pixel, to results (outputs, pixels) of up to 16 of both.
+void finish_square(const ByteWeights& weights, float scale, bool relu, const std::int32_t* sums,
+                   std::int64_t stride, std::int64_t first, std::int64_t outputs, std::int64_t pixels,
+                   std::int64_t plane, float* y) {
+  float results[kLanes * kLanes];
+  for (std::int64_t i = 0; i < pixels; ++i)
+    for (std::int64_t o = 0; o < outputs; ++o)
+      results[i * kLanes + o] =
+          result_of(corrected(sums[i * stride + o], weights.corrections[first + o]),
+                    scale * weights.scale[first + o], weights.bias ? weights.bias[first + o] : 0.0f, relu);
+  if (outputs == kLanes && pixels == kLanes)
+    return transpose_square(results, kLanes, y, plane, [](Lanes<float> row) { return row; });
+  for (std::int64_t o = 0; o < outputs; ++o)
+    for (std::int64_t i = 0; i < pixels; ++i) y[o * plane + i] = results[i * kLanes + o];
+}
+
 // Sums (out..., outputs) of one image to results (outputs, out...).
 void finish_image(const ConvProblem& p, const ByteWeights& weights, float scale, const std::int32_t* sums,
                   float* y) {
-  constexpr std::int64_t kPixels = 16;
   const std::int64_t pixels = volume(p.out), outputs = p.outputs;
-  for (std::int64_t first = 0; first < pixels; first += kPixels) {
-    const std::int64_t count = std::min(kPixels, pixels - first);
-    for (std::int64_t o = 0; o < outputs; ++o) {
-      const float factor = scale * weights.scale[o], bias = weights.bias ? weights.bias[o] : 0.0f;
-      const std::int32_t* const from = sums + first * outputs + o;
-      float* const to = y + o * pixels + first;
-      for (std::int64_t i = 0; i < count; ++i)
-        to[i] = result_of(corrected(from[i * outputs], weights.corrections[o]), factor, bias, p.relu);
-    }
-  }
+  for (std::int64_t i = 0; i < pixels; i += kLanes)
+    for (std::int64_t o = 0; o < outputs; o += kLanes)
+      finish_square(weights, scale, p.relu, sums + i * outputs + o, outputs, o,
+                    std::min<std::int64_t>(kLanes, outputs - o), std::min<std::int64_t>(kLanes, pixels - i),
+                    pixels, y + o * pixels + i);
 }
 
 // The weights for parts of `images` images: in oneDNN's layout, or as the loops take them.
@@ -223,11 +240,12 @@ void convolve_part(const ConvProblem& p, const ConvProblem& padded, const InputB
                    float* y) {
   const OneLibraryThread one;
   const Scratch in_buffer(static_cast<std::size_t>(images * padded.in_image())),
+      plain(static_cast<std::size_t>(p.in_image())),
       sum_buffer(sizeof(std::int32_t) * static_cast<std::size_t>(images * p.out_image()));
   auto* const in = in_buffer.as<std::uint8_t>();
   auto* const sums = sum_buffer.as<std::int32_t>();
   for (std::int64_t i = 0; i < images; ++i)
-    pad_image(p, padded, bytes, x + i * p.in_image(), in + i * padded.in_image());
+    pad_image(p, padded, bytes, x + i * p.in_image(), plain.as<std::uint8_t>(), in + i * padded.in_image());
   if (part.plan) {
     part.plan->convolution.run({in, part.data, sums});
   } else {
