@@ -92,8 +92,9 @@ TEST_CASE("quantize: a relu behind a folded batch norm becomes part of the layer
   fold_batch_norms(net);
   const NDArray x = Generator(8).normal({20, 4}, 0, 1), wanted = net(x);
   quantize(net, {x});
-  CHECK(net.to_string() ==
-        "Sequential{\n  QuantizedDense(4, 3, relu)\n  Identity\n  Identity\n  QuantizedDense(3, 2)\n  Tanh\n}");
+  CHECK(
+      net.to_string() ==
+      "Sequential{\n  QuantizedDense(4, 3, relu)\n  Identity\n  Identity\n  QuantizedDense(3, 2)\n  Tanh\n}");
   CHECK(error(net(x), wanted) < 0.03);
 }
 

@@ -26,6 +26,8 @@ bool has_exact_byte_products() {
 namespace {
 
 constexpr std::int64_t kTileRows = 256, kTileProducts = std::int64_t{1} << 23, kOutputStep = 64;
+// oneDNN packs the weights in each call, which takes longer than these few rows do in loops.
+constexpr std::int64_t kFewRows = 8;
 
 struct ByteProduct {
   std::int64_t rows, in, out;
@@ -43,7 +45,7 @@ void sum_tile(const ByteProduct& p, std::int64_t row, std::int64_t rows, std::in
               std::int64_t outputs, std::int32_t* sums) {
   const std::uint8_t* x = p.x + row * p.in;
   const std::int8_t* weight = p.weight + output * p.in;
-  if (has_exact_byte_products() && p.in > 0) {
+  if (rows > kFewRows && has_exact_byte_products() && p.in > 0) {
     const OneLibraryThread one;
     const std::int32_t none = 0;
     const dnnl_status_t status = dnnl_gemm_u8s8s32('N', 'T', 'F', rows, outputs, p.in, 1.0f, x, p.in,
