@@ -60,6 +60,7 @@ LAYERS = {
         "model": ["module", "layers"],
         "metrics": ["module", "layers"],
         "logging": ["module", "layers", "model"],
+        "compression": ["module", "layers", "model"],
         "training": [],
         "data": [],
     },

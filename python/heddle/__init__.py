@@ -25,6 +25,15 @@ from heddle import _errors, _heddle  # noqa: E402
 from heddle._errors import *  # noqa: E402, F403
 from heddle._futures import _install  # noqa: E402
 from heddle._heddle import *  # noqa: E402, F403
+from heddle._compression import (  # noqa: E402
+    FoldReport as FoldReport,
+    Pruning as Pruning,
+    PruningReport as PruningReport,
+    QuantizeReport as QuantizeReport,
+    fold_batch_norms as fold_batch_norms,
+    prune as prune,
+    quantize as quantize,
+)
 from heddle._fit import History as History, evaluate as evaluate, fit as fit, predict as predict  # noqa: E402
 from heddle import data as data, linalg as linalg, random as random  # noqa: E402, E401
 from heddle._numpy_functions import *  # noqa: E402, F403

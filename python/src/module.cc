@@ -100,6 +100,7 @@ NB_MODULE(_heddle, m) {
   bind_trainers(m);
   bind_training(m);
   bind_fit(m);
+  bind_compression(m);
   bind_data(m);
   bind_data_files(m);
   bind_files(m);

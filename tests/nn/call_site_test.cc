@@ -7,6 +7,7 @@
 #include <heddle/average_weights.h>
 #include <heddle/clip_grad.h>
 #include <heddle/data.h>
+#include <heddle/fold_batch_norms.h>
 #include <heddle/layer_registry.h>
 #include <heddle/loss_scaler.h>
 #include <heddle/metrics.h>
@@ -14,6 +15,8 @@
 #include <heddle/model_picture.h>
 #include <heddle/ops.h>
 #include <heddle/optimizer.h>
+#include <heddle/pruning.h>
+#include <heddle/quantize.h>
 #include <heddle/sequential.h>
 #include <heddle/summary.h>
 #include <heddle/summary_writer.h>
@@ -186,6 +189,27 @@ TEST_CASE("clipping and averages name the line of the call") {
   check_site("LossScaler::unscale", [&] { scaler.unscale(parameters); });
   check_site("LossScaler::set_state", [&] { scaler.set_state(scaler.state()); });
   check_site("LossScaler::clear_errors", [&] { scaler.clear_errors(); });
+}
+
+TEST_CASE("what is done after training names the line of the call") {
+  Sequential net{Dense(3, 3), BatchNorm(3), Dense(3, 2)};
+  net.train(false);
+  check_site("Pruning::Pruning", [&] { Pruning made(net); });
+  Pruning pruning(net);
+  check_site("Pruning::prune", [&] { pruning.prune(0.6); });
+  check_site("Pruning::apply", [&] { pruning.apply(); });
+  check_site("Pruning::keep_zeros", [&] { pruning.keep_zeros(); });
+  check_site("Pruning::state", [&] { pruning.state(); });
+  check_site("Pruning::set_state", [&] { pruning.set_state(pruning.state()); });
+  check_site("Pruning::report", [&] { (void)pruning.report(); });
+  check_site("prune", [&] { prune(net); });
+  check_site("fold_batch_norms", [&] { fold_batch_norms(net); });
+  check_site("quantize", [&] { quantize(net, {ones({2, 3})}); });
+  Sequential other{Dense(3, 2)};
+  other.train(false);
+  check_site("QuantizedDense::QuantizedDense", [&] { QuantizedDense(3, 2); });
+  check_site("QuantizedConv::QuantizedConv", [&] { QuantizedConv2d(3, 2, 1); });
+  check_site("quantize", [&] { quantize(other, [&] { other(ones({2, 3})); }); });
 }
 
 TEST_CASE("a bad argument of a layer or an optimizer is refused with the line of the call") {

@@ -85,6 +85,7 @@ INSTANCES = {
     "SummaryWriter": lambda: heddle.SummaryWriter(tempfile.mkdtemp()),
     "Symbol": lambda: heddle.Input((2,)),
     "Trainer": lambda: heddle.Trainer([made_parameter()]),
+    "_Pruning": lambda: heddle.Pruning(heddle.Dense(1, 1)),
     "Var": lambda: heddle.Engine(workers=1).new_var(),
 }
 SAMPLES = {
@@ -103,6 +104,8 @@ SAMPLES = {
     "Sequence[ArrayLike]": lambda: [heddle.ones(3)],
     "Sequence[NDArray]": lambda: [heddle.ones(3)],
     "Sequence[Parameter]": lambda: [made_parameter()],
+    "Sequence[Sequence[NDArray]]": lambda: [[heddle.ones(3)]],
+    "_Pruning": lambda: heddle.Pruning(heddle.Dense(1, 1)),
     "Sequence[int | None]": lambda: [2],
     "Sequence[RowSparse]": lambda: [INSTANCES["RowSparse"]()],
     "Var | NDArray": INSTANCES["Var"],

@@ -15,6 +15,7 @@
 #include <heddle/dlpack.h>
 #include <heddle/engine.h>
 #include <heddle/fit.h>
+#include <heddle/fold_batch_norms.h>
 #include <heddle/graph.h>
 #include <heddle/group.h>
 #include <heddle/host_stream.h>
@@ -31,6 +32,9 @@
 #include <heddle/optimizer.h>
 #include <heddle/parallel.h>
 #include <heddle/print_options.h>
+#include <heddle/pruning.h>
+#include <heddle/pruning_callbacks.h>
+#include <heddle/quantize.h>
 #include <heddle/random.h>
 #include <heddle/safetensors.h>
 #include <heddle/schedule.h>

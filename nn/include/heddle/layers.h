@@ -13,6 +13,7 @@
 #include <heddle/layers/norm.h>
 #include <heddle/layers/pooling.h>
 #include <heddle/layers/positions.h>
+#include <heddle/layers/quantized.h>
 #include <heddle/layers/recurrent.h>
 #include <heddle/layers/resample.h>
 #include <heddle/layers/shape.h>

@@ -4,6 +4,7 @@
 
 #include <heddle/layers/conv.h>
 
+#include "layers/conv_arguments.h"
 #include "layers/layer_table.h"
 
 namespace heddle {
@@ -15,39 +16,15 @@ namespace {
 constexpr const char* kConv[] = {"Conv1d", "Conv2d", "Conv3d"};
 constexpr const char* kConvTranspose[] = {"ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"};
 
-OperatorValue padding_value(const Padding& padding) {
-  return padding.same() ? OperatorValue(std::string("same")) : window_value(padding.sizes());
-}
-
-Padding padding_of(const OperatorValue& value) {
-  if (const auto* word = std::get_if<std::string>(&value)) return *word;
-  return std::get<Dims>(value);
-}
-
-ArgumentInfo padding_argument(int axes) {
-  ArgumentInfo argument = window_argument("padding", axes, 0);
-  argument.choices = {"same", "valid"};
-  return argument;
-}
-
-struct Images {
-  const char *name, *input, *output;
-};
-constexpr Images kImages[] = {
-    {"sequences", "(batch, in_channels, length)", "(batch, out_channels, length')"},
-    {"images", "(batch, in_channels, height, width)", "(batch, out_channels, height', width')"},
-    {"volumes", "(batch, in_channels, depth, height, width)",
-     "(batch, out_channels, depth', height', width')"}};
-
 LayerSpec conv_spec(int axes) {
-  const Images& images = kImages[axes - 1];
+  const ConvImages& images = kConvImages[axes - 1];
   return {
       .name = kConv[axes - 1],
       .documentation =
           std::string("Convolves ") + images.name + ": each result is a weighted sum of a window.",
       .arguments = {inferred_size("in_channels"), size_argument("out_channels"),
                     window_argument("kernel", axes), window_argument("stride", axes, 1, 1),
-                    padding_argument(axes), window_argument("dilation", axes, 1, 1),
+                    convolution_padding(axes), window_argument("dilation", axes, 1, 1),
                     integer_argument("groups", 1, 1), switch_argument("bias", true),
                     switch_argument("relu", false), init_argument(), device_argument(), generator_argument()},
       .arrays = {weight_array("weight", "(out_channels, in_channels / groups, kernel...)"),
@@ -57,7 +34,7 @@ LayerSpec conv_spec(int axes) {
 }
 
 LayerSpec conv_transpose_spec(int axes) {
-  const Images& images = kImages[axes - 1];
+  const ConvImages& images = kConvImages[axes - 1];
   return {
       .name = kConvTranspose[axes - 1],
       .documentation = std::string("Adds a weighted window to its result for each element of ") +

@@ -99,7 +99,7 @@ NDArray initial(LayerState& state, std::size_t i, Generator& generator) {
       ndarray_detail::in_name_of(state.info.name.c_str(), [&] { return rule.shape.shape(state.sizes()); });
   if (const LoadedShapes* const loaded = LoadedShapes::active()) {
     loaded->check(state.info.name, rule.described.name, shape);
-    return zeros(shape, DType::f32, device);
+    return zeros(shape, rule.dtype, device);
   }
   switch (rule.start) {
     case Start::weight:
@@ -112,7 +112,7 @@ NDArray initial(LayerState& state, std::size_t i, Generator& generator) {
       return generator.uniform(shape, -limit, limit, DType::f32, device);
     }
     case Start::zeros:
-      return zeros(shape, DType::f32, device);
+      return zeros(shape, rule.dtype, device);
     case Start::ones:
       break;
   }

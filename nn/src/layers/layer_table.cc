@@ -43,8 +43,9 @@ ArraySpec zeros_array(const char* name, const char* shape, const char* condition
 ArraySpec ones_array(const char* name, const char* shape, const char* condition) {
   return {{.name = name, .shape = shape, .start = "1", .condition = condition}, Start::ones};
 }
-ArraySpec buffer_of(ArraySpec array) {
+ArraySpec buffer_of(ArraySpec array, DType dtype) {
   array.described.trained = false;
+  array.dtype = dtype;
   return array;
 }
 

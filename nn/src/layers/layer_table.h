@@ -44,13 +44,14 @@ enum class Start : std::uint8_t {
 struct ArraySpec {
   LayerArray described;
   Start start;
+  DType dtype = DType::f32;  // another one for zeros
 };
 ArraySpec weight_array(const char* name, const char* shape);
 ArraySpec normal_array(const char* name, const char* shape);
 ArraySpec recurrent_array(const std::string& name, const std::string& shape, const char* condition = "");
 ArraySpec zeros_array(const char* name, const char* shape, const char* condition = "");
 ArraySpec ones_array(const char* name, const char* shape, const char* condition = "");
-ArraySpec buffer_of(ArraySpec array);  // the same as a buffer
+ArraySpec buffer_of(ArraySpec array, DType dtype = DType::f32);  // the same as a buffer
 
 // Arrays whose number depends on arguments, such as the number of layers; they follow LayerSpec::arrays.
 struct MoreArrays {
@@ -62,10 +63,11 @@ struct MoreArrays {
 struct LayerRules {
   struct Array {
     explicit Array(const ArraySpec& spec)
-        : described(spec.described), shape(spec.described.shape), start(spec.start) {}
+        : described(spec.described), shape(spec.described.shape), start(spec.start), dtype(spec.dtype) {}
     LayerArray described;
     ShapeRule shape;
     Start start;
+    DType dtype;
   };
   bool has_input = false;
   ShapeRule input;
@@ -133,8 +135,7 @@ LayerCall call_of(const char* layer, const OperatorValues& values, Where where);
 // Dense(in, out) inside a layer whose call has the arguments bias, init, device and generator.
 Dense make_dense(const LayerCall& call, std::int64_t in, std::int64_t out);
 
-// The real number at position `i`, which may be given as an integer.
-double real_value(const OperatorValues& values, std::size_t i);
+double real_value(const OperatorValues& values, std::size_t i);  // of a number that may be an integer
 
 // Heads the function that registers the layers of one file. The build makes the list of these functions by looking for this word
 // in the sources (cmake/registrations.cmake).

@@ -112,6 +112,12 @@ void ModelPlan::find_last_uses() {
   }
 }
 
+void ModelPlan::replace(Model& model, const Model& by) {
+  *model.plan_ = *by.plan_;
+  ModuleNode::of(model).entries = ModuleNode::of(by).entries;
+  ++nn_detail::registrations;
+}
+
 Model::Model(std::vector<Symbol> inputs, std::vector<Symbol> outputs)
     : plan_(std::make_shared<ModelPlan>(std::move(inputs), outputs)) {
   std::set<std::string> names;

@@ -22,6 +22,8 @@ struct ModelPlan {
 
   ModelPlan(std::vector<Symbol> inputs, const std::vector<Symbol>& outputs);
   static const ModelPlan& of(const Model& model) { return *model.plan_; }
+  // Gives a model the steps and the modules of another one. Copies of the model share them, and keep its hooks and its mode.
+  static void replace(Model& model, const Model& by);
 
   std::vector<std::shared_ptr<const SymbolNode>> inputs;
   std::vector<Step> steps;

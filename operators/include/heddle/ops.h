@@ -23,6 +23,7 @@
 #include <heddle/norms.h>
 #include <heddle/pooling.h>
 #include <heddle/products.h>
+#include <heddle/quantized/products.h>
 #include <heddle/rearrange.h>
 #include <heddle/recurrent.h>
 #include <heddle/reduce.h>

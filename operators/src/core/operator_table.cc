@@ -25,6 +25,12 @@ bool accepts(DTypes dtypes, DType dtype) {
       return !is_floating(dtype) && dtype != DType::boolean;
     case DTypes::bits:
       return !is_floating(dtype);
+    case DTypes::f32:
+      return dtype == DType::f32;
+    case DTypes::i8:
+      return dtype == DType::i8;
+    case DTypes::i32:
+      return dtype == DType::i32;
   }
   return false;
 }

@@ -24,7 +24,7 @@
 namespace heddle::operators_detail {
 
 // The dtypes that an array may have; bits: integers and bool.
-enum class DTypes : std::uint8_t { all, floating, no_bool, boolean, integers, bits };
+enum class DTypes : std::uint8_t { all, floating, no_bool, boolean, integers, bits, f32, i8, i32 };
 
 struct None {};
 inline constexpr None kNone{};

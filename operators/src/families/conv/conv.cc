@@ -15,6 +15,7 @@
 #include "core/operator_table.h"
 #include "families/conv/conv_problem.h"
 #include "families/conv/kernels.h"
+#include "families/conv/padding_parameter.h"
 
 namespace heddle {
 namespace {
@@ -306,20 +307,7 @@ NDArray conv_transpose3d(const NDArray& x, const NDArray& weight, const NDArray&
 }
 
 namespace operators_detail {
-
-// The padding of a convolution with this number of spatial axes: numbers or a word.
-template <int axes> struct PaddingOf { Padding padding; };
-template <int axes> struct Parameter<PaddingOf<axes>> {
-  static constexpr ParameterType type{ArgumentKind::integers, axes};
-  static PaddingOf<axes> of(const CheckedCall& call, std::size_t i) {
-    if (call.is_text(i)) return {call.text(i)};
-    return {Dims(Parameter<Sizes<axes>>::of(call, i))};
-  }
-};
-
 namespace {
-
-constexpr const char* kPaddings[] = {"same", "valid"};
 
 template <int axes> void add_conv(OperatorTable& table) {
   static constexpr const ConvForm& form = kConvForms[axes - 1];

@@ -103,6 +103,11 @@ void place_transposed_axis(const ConvForm& form, ConvProblem& p, std::size_t axi
 ConvProblem conv_problem(const ConvForm& form, int axes, const NDArray& x, const NDArray& weight,
                          const NDArray& bias, const ConvOptions& options) {
   check_conv_arrays(form, x, weight, bias);
+  return conv_problem_of_shapes(form, axes, x, weight, bias, options);
+}
+
+ConvProblem conv_problem_of_shapes(const ConvForm& form, int axes, const NDArray& x, const NDArray& weight,
+                                   const NDArray& bias, const ConvOptions& options) {
   if (x.ndim() != axes + 2 || weight.ndim() != axes + 2)
     refuse_conv(form,
                 conv_shapes(x, weight) + "; wanted " + form.x + " and (O, C / groups, " + form.kernel + ")");

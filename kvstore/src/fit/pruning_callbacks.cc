@@ -1,0 +1,35 @@
+#include <heddle/number_text.h>
+#include <heddle/pruning_callbacks.h>
+
+namespace heddle {
+
+void KeepPruned::on_train_begin(FitRun&) { pruning_.apply(); }
+
+void KeepPruned::on_batch_end(FitRun&) { pruning_.apply(); }
+
+CallbackState KeepPruned::state() const { return {.numbers = {}, .texts = {}, .arrays = pruning_.state()}; }
+
+void KeepPruned::set_state(const CallbackState& state) { pruning_.set_state(state.arrays); }
+
+GradualPruning::GradualPruning(Pruning pruning, const GradualSparsity& sparsity)
+    : KeepPruned(std::move(pruning)), sparsity_(sparsity) {
+  for (const double share : {sparsity.initial_sparsity, sparsity.final_sparsity})
+    if (!(share >= 0 && share <= 1))
+      throw InvalidArgument("GradualPruning: a sparsity is " + number_text(share) + "; want 0 to 1");
+  if (sparsity.begin < 0 || sparsity.end <= sparsity.begin || sparsity.every < 1)
+    throw InvalidArgument("GradualPruning: steps from " + std::to_string(sparsity.begin) + " to " +
+                          std::to_string(sparsity.end) + ", every " + std::to_string(sparsity.every) +
+                          "; want a first one of 0 or more, a later last one, and 1 or more");
+}
+
+void GradualPruning::on_batch_end(FitRun& run) {
+  const std::int64_t step = run.step();
+  const bool changes = step >= sparsity_.begin && step <= sparsity_.end &&
+                       ((step - sparsity_.begin) % sparsity_.every == 0 || step == sparsity_.end);
+  if (changes)
+    pruning().prune(sparsity_.at(step));  // applies
+  else
+    pruning().apply();
+}
+
+}  // namespace heddle

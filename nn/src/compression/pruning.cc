@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <unordered_set>
+#include <utility>
+
+#include <heddle/autograd.h>
+#include <heddle/layer.h>
+#include <heddle/number_text.h>
+#include <heddle/ops.h>
+#include <heddle/pruning.h>
+
+#include "module/module_node.h"
+
+namespace heddle {
+
+using nn_detail::ModuleNode;
+
+namespace {
+
+[[noreturn]] void fail_pruning(const std::string& problem) { throw InvalidArgument("Pruning: " + problem); }
+
+void check_sparsity(const char* name, double sparsity) {
+  if (!(sparsity >= 0 && sparsity <= 1))
+    fail_pruning(std::string(name) + " is " + number_text(sparsity) + "; want 0 to 1");
+}
+
+void check_pruning(const PruningOptions& options) {
+  check_sparsity("sparsity", options.sparsity);
+  if (options.of == 0 && options.keep == 0) return;
+  if (options.of < 1 || options.keep < 0 || options.keep > options.of)
+    fail_pruning("keep is " + std::to_string(options.keep) + " of " + std::to_string(options.of) +
+                 "; want 0 to `of`, which is 1 or more");
+}
+
+bool is_prunable(const Layer& layer, const ModuleNode::Entry& entry) {
+  const std::string& name = layer.info().name;
+  return entry.array.ndim() >= 2 && name.find("Embedding") == std::string::npos &&
+         name.find("Position") == std::string::npos;
+}
+
+// The weights of the library's layers in a module, each once.
+class PrunableWeights {
+ public:
+  void walk(const Module& module, const std::string& path) {
+    const ModuleNode& node = ModuleNode::of(module);
+    if (!visited_.insert(&node).second) return;
+    const Layer* const layer = module.as_layer();
+    for (const ModuleNode::Entry& entry : node.entries) {
+      const std::string name = path + entry.name;
+      if (entry.module) {
+        walk(*entry.module, name + ".");
+      } else if (layer && entry.kind == ModuleNode::Kind::parameter) {
+        if (entry.pending)
+          fail_pruning("'" + name +
+                       "' has no shape before the first call of its layer; call the module once");
+        if (is_prunable(*layer, entry)) add(name, entry.array);
+      }
+    }
+  }
+  std::vector<Parameter> take() { return std::move(found_); }
+
+ private:
+  void add(const std::string& path, const NDArray& array) {
+    for (const Parameter& one : found_)
+      if (nn_detail::is_same(one.value, array)) return;
+    found_.push_back({path, array});
+  }
+  std::unordered_set<const ModuleNode*> visited_;
+  std::vector<Parameter> found_;
+};
+
+std::vector<Parameter> pruned_parameters(const Module& net, const std::vector<std::string>& only) {
+  if (only.empty()) {
+    PrunableWeights weights;
+    weights.walk(net, "");
+    return weights.take();
+  }
+  std::vector<Parameter> all, wanted;
+  nn_detail::visit_parameters(net, [&](const std::string& path, const NDArray& array) {
+    all.push_back({path, array});
+  });
+  for (const std::string& path : only) {
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == path; });
+    if (found == all.end()) fail_pruning("only: there is no parameter '" + path + "'");
+    for (const Parameter& one : wanted)
+      if (nn_detail::is_same(one.value, found->value)) fail_pruning("only: '" + path + "' is listed twice");
+    wanted.push_back(*found);
+  }
+  return wanted;
+}
+
+// Zeros and ones, of which the first round(sparsity * n) in the order of magnitudes are zeros.
+NDArray smallest_are_zero(const NDArray& magnitudes, double sparsity) {
+  const std::int64_t size = magnitudes.size();
+  const auto zeros_wanted =
+      std::min(size, static_cast<std::int64_t>(std::llround(sparsity * static_cast<double>(size))));
+  const NDArray order = argsort(magnitudes, 0);
+  return put(ones({size}), order.slice(0, {0, zeros_wanted}), 0);
+}
+
+NDArray flat_magnitudes(const NDArray& weight) {
+  return reshape(abs(weight.detach().astype(DType::f32)), {weight.size()});
+}
+
+// Of each `of` neighbours along axis 1 the `keep` largest are ones, the others zeros.
+NDArray neighbours_mask(const NDArray& weight, std::int64_t keep, std::int64_t of) {
+  const NDArray last = moveaxis(abs(weight.detach().astype(DType::f32)), 1, weight.ndim() - 1);
+  const NDArray groups = reshape(last, {weight.size() / of, of});
+  const NDArray ranks = argsort(argsort(groups, 1), 1);  // 0: the smallest
+  const NDArray mask = greater_equal(ranks, of - keep).astype(weight.dtype());
+  return moveaxis(reshape(mask, last.shape()), weight.ndim() - 1, 1).contiguous();
+}
+
+}  // namespace
+
+std::int64_t PruningReport::zeros() const {
+  std::int64_t sum = 0;
+  for (const Row& row : rows) sum += row.zeros;
+  return sum;
+}
+std::int64_t PruningReport::size() const {
+  std::int64_t sum = 0;
+  for (const Row& row : rows) sum += row.size;
+  return sum;
+}
+double PruningReport::sparsity() const {
+  return size() == 0 ? 0 : static_cast<double>(zeros()) / static_cast<double>(size());
+}
+std::string PruningReport::to_string() const {
+  std::string text;
+  const auto line = [&](const std::string& path, std::int64_t zeros, std::int64_t size) {
+    char share[16];
+    std::snprintf(share, sizeof share, "%5.1f %%",
+                  size == 0 ? 0.0 : 100.0 * static_cast<double>(zeros) / static_cast<double>(size));
+    text += std::string(share) + " of " + std::to_string(size) + " are 0: " + path + "\n";
+  };
+  for (const Row& row : rows) line(row.path, row.zeros, row.size);
+  line("all", zeros(), size());
+  return text;
+}
+
+Pruning::Pruning(Module& net, const PruningOptions& options, Where where) : options_(options) {
+  const CallSite site(where);
+  check_pruning(options);
+  const NoGrad no_grad;
+  const std::vector<Parameter> all = pruned_parameters(net, options.only);
+  if (all.empty()) fail_pruning("there are no weights of the library's layers; name some in `only`");
+  for (const auto& [path, array] : all) {
+    if (options.of > 0 && (array.ndim() < 2 || array.shape()[1] % options.of != 0))
+      fail_pruning("'" + path + "' is " + array.shape().to_string() + "; want a multiple of " +
+                   std::to_string(options.of) + " along axis 1, or other paths in `only`");
+    weights_.push_back(array.detach());
+  }
+  for (const auto& [path, array] : all) masks_.push_back({path, ones_like(array.detach())});
+  prune(options.sparsity);
+}
+
+void Pruning::prune(double sparsity, Where where) {
+  const CallSite site(where);
+  check_sparsity("sparsity", sparsity);
+  const NoGrad no_grad;
+  std::vector<NDArray> masks;
+  if (options_.of > 0) {
+    for (const NDArray& weight : weights_)
+      masks.push_back(neighbours_mask(weight, options_.keep, options_.of));
+  } else if (!options_.global) {
+    for (const NDArray& weight : weights_)
+      masks.push_back(smallest_are_zero(flat_magnitudes(weight), sparsity));
+  } else {
+    std::vector<NDArray> all;
+    for (const NDArray& weight : weights_) all.push_back(flat_magnitudes(weight));
+    const NDArray mask = smallest_are_zero(all.size() == 1 ? all[0] : concat(all, 0), sparsity);
+    std::int64_t begin = 0;
+    for (const NDArray& weight : weights_) {
+      masks.push_back(mask.slice(0, {begin, begin + weight.size()}));
+      begin += weight.size();
+    }
+  }
+  set_masks(masks);
+  apply();
+}
+
+void Pruning::set_masks(const std::vector<NDArray>& masks) {
+  for (std::size_t i = 0; i < masks.size(); ++i)
+    masks_[i].value.assign(reshape(masks[i], masks_[i].value.shape()));
+}
+
+void Pruning::apply(Where where) {
+  const CallSite site(where);
+  const NoGrad no_grad;
+  for (std::size_t i = 0; i < weights_.size(); ++i) weights_[i] *= masks_[i].value;
+}
+
+void Pruning::keep_zeros(Where where) {
+  const CallSite site(where);
+  const NoGrad no_grad;
+  for (std::size_t i = 0; i < weights_.size(); ++i) masks_[i].value.assign(not_equal(weights_[i], 0));
+}
+
+std::map<std::string, NDArray> Pruning::state(Where where) const {
+  const CallSite site(where);
+  std::map<std::string, NDArray> all;
+  for (const auto& [path, mask] : masks_) all[path] = mask.astype(DType::boolean);
+  return all;
+}
+
+void Pruning::set_state(const std::map<std::string, NDArray>& state, Where where) {
+  const CallSite site(where);
+  for (const auto& [path, mask] : masks_) {
+    const auto found = state.find(path);
+    if (found == state.end()) throw InvalidArgument("Pruning::set_state: the mask '" + path + "' is missing");
+    if (!found->second.defined() || found->second.shape() != mask.shape())
+      throw InvalidArgument("Pruning::set_state: the mask '" + path + "' is " +
+                            (found->second.defined() ? found->second.shape().to_string() : "undefined") +
+                            "; want " + mask.shape().to_string());
+  }
+  for (const auto& [path, mask] : state)
+    if (std::none_of(masks_.begin(), masks_.end(), [&](const auto& one) { return one.name == path; }))
+      throw InvalidArgument("Pruning::set_state: what is '" + path + "'?");
+  for (const auto& [path, mask] : masks_) mask.assign(state.at(path).detach().copy_to(mask.device()));
+}
+
+PruningReport Pruning::report(Where where) const {
+  const CallSite site(where);
+  const NoGrad no_grad;
+  std::vector<NDArray> counts;
+  for (const NDArray& weight : weights_) counts.push_back(count_nonzero(weight));
+  PruningReport report;
+  for (std::size_t i = 0; i < weights_.size(); ++i)
+    report.rows.push_back(
+        {masks_[i].name, weights_[i].size() - counts[i].item<std::int64_t>(), weights_[i].size()});
+  return report;
+}
+
+PruningReport prune(Module& net, const PruningOptions& options, Where where) {
+  const CallSite site(where);
+  return Pruning(net, options, where).report(where);
+}
+
+double GradualSparsity::at(std::int64_t step) const {
+  if (step <= begin) return step < begin ? 0 : initial_sparsity;
+  if (step >= end) return final_sparsity;
+  const double rest = 1 - static_cast<double>(step - begin) / static_cast<double>(end - begin);
+  return final_sparsity + (initial_sparsity - final_sparsity) * rest * rest * rest;
+}
+
+}  // namespace heddle

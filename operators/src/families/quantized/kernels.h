@@ -1,0 +1,22 @@
+// The kernels of products of 8-bit integers that a device provides.
+#pragma once
+
+#include <heddle/kernel_context.h>
+#include <heddle/ndarray.h>
+#include <heddle/quantized/products.h>
+
+#include "families/conv/kernels.h"
+
+namespace heddle {
+
+// Sums of so many products of u8 and i8 fit into 32 bits.
+inline constexpr std::int64_t kMostProducts = 65536;
+
+// Arrays are contiguous; x is f32 (rows, in), y f32 (rows, out).
+using QuantizedLinearKernel = void(const KernelContext& context, const NDArray& x,
+                                   const QuantizedWeights& weights, bool relu, const NDArray& y);
+// Arrays are contiguous; x and y are f32 images as in ConvForwardKernel.
+using QuantizedConvKernel = void(const KernelContext& context, const ConvProblem& problem, const NDArray& x,
+                                 const QuantizedWeights& weights, const NDArray& y);
+
+}  // namespace heddle
