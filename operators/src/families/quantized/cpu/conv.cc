@@ -57,10 +57,9 @@ dnnl::convolution_forward::primitive_desc describe_bytes(const ConvProblem& p) {
   const memory::desc x(d.x, memory::data_type::u8, channels_last),
       weight(d.weight, memory::data_type::s8, memory::format_tag::any),
       y(d.y, memory::data_type::s32, channels_last);
-  const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_inference,
+  return describe<dnnl::convolution_forward>(caller_scratch(), dnnl::prop_kind::forward_inference,
                                              dnnl::algorithm::convolution_direct, x, weight, y, d.stride,
                                              d.dilation, d.padding, d.padding);
-  return {desc, caller_scratch(), onednn_engine()};
 }
 
 struct BytePlan {
