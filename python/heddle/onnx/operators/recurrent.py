@@ -56,11 +56,13 @@ class Activations:
         self.names = list(names or defaults * directions)[: len(defaults) * directions]
         self._count, self._clip = len(defaults), clip
         self.usual = self.names == defaults * directions and not clip
-        given, self._all = (iter(alphas or ()), iter(betas or ())), list[Function]()
+        left_alphas, left_betas = iter(alphas or ()), iter(betas or ())
+        self._all: list[Function] = []
         for name in self.names:
-            *numbers, function = ACTIVATIONS[name]
-            values = [None if n is None else next(rest, n) for n, rest in zip(numbers, given, strict=True)]
-            self._all.append(functools.partial(self._apply, function, *values))
+            alpha, beta, function = ACTIVATIONS[name]
+            a = None if alpha is None else next(left_alphas, alpha)
+            b = None if beta is None else next(left_betas, beta)
+            self._all.append(functools.partial(self._apply, function, a, b))
 
     def _apply(self, function: Callable[..., Array], alpha: float | None, beta: float | None, x: Array) -> Array:
         return function(heddle.clip(x, -self._clip, self._clip) if self._clip else x, alpha, beta)
