@@ -278,7 +278,7 @@ for _name, _axes in (("ChannelDropout", 0), ("Dropout1d", 1), ("Dropout2d", 2), 
 
 
 def _recurrent(name, theirs, option=""):
-    @layer(f"{name}_{option}" if option else name, f"{name}({option})" if option else None)
+    @layer(f"{name}_{option}" if option else name, name)
     def _(d):
         batch, steps, features, hidden, layers = d.integer(1, 3), d.integer(1, 4), d.integer(1, 3), d.integer(1, 3), d.integer(1, 2)
         first, bidirectional, bias, relu = d.chance(0.5), d.chance(0.5), d.chance(0.7), name == "Rnn" and d.chance(0.5)
