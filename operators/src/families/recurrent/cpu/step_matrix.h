@@ -11,13 +11,9 @@
 
 #include "cpu/gemm.h"
 #include "cpu/scratch.h"
+#include "families/recurrent/cpu/panel_lanes.h"
 
 namespace heddle::cpu_kernels {
-
-template <class T> struct PanelLanes {
-  static constexpr std::int64_t kCount = 64 / sizeof(T);  // columns of a panel
-  typedef T Type __attribute__((vector_size(64), may_alias));
-};
 
 // c (R rows, kCount columns) = a (R, k) * a panel (k, kCount). Each sum is added in the order of k, whatever R is.
 template <class T, int R>
@@ -133,7 +129,13 @@ template <class T> class StepMatrix {
     T* const to = packed_->template as<T>() + index * kLanes * k_;
     if (columns < kLanes) std::fill_n(to, kLanes * k_, T{0});
     const std::int64_t column = group * n_ + first;
-    for (std::int64_t l = 0; l < k_; ++l)
+    std::int64_t done = 0;
+#ifdef __AVX512F__  // else the exchanges are slower than what follows
+    if (transposed_ && columns == kLanes)
+      for (; done + kLanes <= k_; done += kLanes)
+        transpose_square(memory_ + column * k_ + done, k_, to + done * kLanes);
+#endif
+    for (std::int64_t l = done; l < k_; ++l)
       for (std::int64_t j = 0; j < columns; ++j)
         to[l * kLanes + j] = memory_[transposed_ ? (column + j) * k_ + l : l * n_ + column + j];
   }
