@@ -259,7 +259,7 @@ RECURRENT = [  # an operator, its options, and its activations in one direction
 def recurrent_oracle(kind, options, functions, x, w, r, b, h, c, p):
     """One direction of a node, for x (steps, batch, features): the output, and the last states."""
     hidden, clip = r.shape[1], options.get("clip", np.inf)
-    f, g, o = (*[lambda z, of=of: of(np.clip(z, -clip, clip)) for of in functions], None, None)[:3]
+    f, g = (*[lambda z, of=of: of(np.clip(z, -clip, clip)) for of in functions], None)[:2]
     wb, rb = b.reshape(2, -1)
     outputs = []
     for now in x:
@@ -277,7 +277,7 @@ def recurrent_oracle(kind, options, functions, x, w, r, b, h, c, p):
             i = f(part(a, 0) + part(u, 0) + pi * c)
             keep = 1 - i if options.get("input_forget") else f(part(a, 2) + part(u, 2) + pf * c)
             c = keep * c + i * g(part(a, 3) + part(u, 3))
-            h = f(part(a, 1) + part(u, 1) + po * c) * o(c)
+            h = f(part(a, 1) + part(u, 1) + po * c) * functions[2](c)  # not clipped, as in onnxruntime
         outputs.append(h)
     return np.stack(outputs), h, c
 

@@ -41,6 +41,12 @@ def lacks(name: str, defaults: list[str]) -> Lack:
     return find
 
 
+def applied(
+    function: Callable[..., Array], alpha: float | None, beta: float | None, limit: float | None, x: Array
+) -> Array:
+    return function(heddle.clip(x, -limit, limit) if limit else x, alpha, beta)
+
+
 class Activations:
     """The functions of a node. alphas and betas are for those of its activations that take one, in their order."""
 
@@ -54,18 +60,17 @@ class Activations:
         clip: float | None,
     ) -> None:
         self.names = list(names or defaults * directions)[: len(defaults) * directions]
-        self._count, self._clip = len(defaults), clip
+        self._count = len(defaults)
         self.usual = self.names == defaults * directions and not clip
         left_alphas, left_betas = iter(alphas or ()), iter(betas or ())
         self._all: list[Function] = []
-        for name in self.names:
+        for i, name in enumerate(self.names):
             alpha, beta, function = ACTIVATIONS[name]
             a = None if alpha is None else next(left_alphas, alpha)
             b = None if beta is None else next(left_betas, beta)
-            self._all.append(functools.partial(self._apply, function, a, b))
-
-    def _apply(self, function: Callable[..., Array], alpha: float | None, beta: float | None, x: Array) -> Array:
-        return function(heddle.clip(x, -self._clip, self._clip) if self._clip else x, alpha, beta)
+            # Sums of gates are clipped. The cell state, for an LSTM's third function, is not, as in onnxruntime.
+            limit = clip if i % self._count < 2 else None
+            self._all.append(functools.partial(applied, function, a, b, limit))
 
     def of(self, direction: int) -> list[Function]:
         return self._all[direction * self._count : (direction + 1) * self._count]
