@@ -316,6 +316,19 @@ TEST_CASE("a model is loaded without drawing random numbers") {
   CHECK(default_generator().uniform({4}).to_vector<float>() == wanted.to_vector<float>());
 }
 
+TEST_CASE("a model's file has the options of recurrent layers") {
+  const test::TemporaryFile file;
+  Sequential net{Lstm(3, 4, {.bidirectional = true, .proj_size = 2, .peepholes = true}),
+                 Gru(4, 5, {.last_only = true, .reset_after = false}), Dense(5, 2)};
+  save_model(file.path, net);
+  const std::shared_ptr<Module> loaded = load_model(file.path);
+  CHECK(loaded->to_string() == net.to_string());
+  CHECK(net.to_string().find("Gru(4, 5, last_only, no reset_after)") != std::string::npos);
+  const NDArray x = Generator(1).normal({2, 6, 3});
+  CHECK((*loaded)(x).shape() == Shape{2, 2});
+  check_equal((*loaded)(x), net(x));
+}
+
 TEST_CASE("arrays with several names are one again in a loaded model") {
   const test::TemporaryFile file;
   const Symbol x = input("x", {kInferred, 4});

@@ -100,6 +100,15 @@ TEST_CASE("recurrent layers have PyTorch's parameters") {
             "bias_hh_l0_reverse (2,)", "weight_ih_l1 (2, 4)", "weight_hh_l1 (2, 2)", "bias_ih_l1 (2,)",
             "bias_hh_l1 (2,)", "weight_ih_l1_reverse (2, 4)", "weight_hh_l1_reverse (2, 2)",
             "bias_ih_l1_reverse (2,)", "bias_hh_l1_reverse (2,)"});
+  CHECK(described(Lstm(3, 4, {.layers = 2, .bidirectional = true, .bias = false, .proj_size = 2})) ==
+        std::vector<std::string>{
+            "weight_ih_l0 (16, 3)", "weight_hh_l0 (16, 2)", "weight_hr_l0 (2, 4)",
+            "weight_ih_l0_reverse (16, 3)", "weight_hh_l0_reverse (16, 2)", "weight_hr_l0_reverse (2, 4)",
+            "weight_ih_l1 (16, 4)", "weight_hh_l1 (16, 2)", "weight_hr_l1 (2, 4)",
+            "weight_ih_l1_reverse (16, 4)", "weight_hh_l1_reverse (16, 2)", "weight_hr_l1_reverse (2, 4)"});
+  CHECK(described(Lstm(3, 4, {.proj_size = 2, .peepholes = true})) ==
+        std::vector<std::string>{"weight_ih_l0 (16, 3)", "weight_hh_l0 (16, 2)", "bias_ih_l0 (16,)",
+                                 "bias_hh_l0 (16,)", "weight_hr_l0 (2, 4)", "weight_peepholes_l0 (12,)"});
   for (const Parameter& one : Lstm(5, 16, {.layers = 2}).parameters()) {
     float most = 0;
     for (const float each : one.value.to_vector<float>()) most = std::max(most, std::abs(each));
@@ -111,6 +120,9 @@ TEST_CASE("recurrent layers have PyTorch's parameters") {
         Gru(3, 2, {}, two).parameters()[3].value.to_vector<float>());
   CHECK(Lstm(3, 2, {.layers = 2, .bidirectional = true, .dropout = 0.5}).to_string() ==
         "Lstm(3, 2, layers 2, bidirectional, dropout 0.5)");
+  CHECK(Lstm(3, 2, {.last_only = true, .proj_size = 1, .peepholes = true}).to_string() ==
+        "Lstm(3, 2, last_only, proj_size 1, peepholes)");
+  CHECK(Gru(3, 2, {.reset_after = false}).to_string() == "Gru(3, 2, no reset_after)");
   CHECK(Rnn(3, 2, {.relu = true, .batch_first = false}).to_string() == "Rnn(3, 2, relu, no batch_first)");
 }
 
@@ -177,6 +189,81 @@ TEST_CASE("a sequence in two parts, with the state of the first, is the whole se
   CHECK(run[2].shape() == Shape{2, 2, 4});
 }
 
+TEST_CASE("layers with a projection, peepholes, or the reset before the product are their operators") {
+  Generator generator(3);
+  const NDArray x = generator.normal({4, 5, 3}), lengths = array<std::int64_t>({5, 1, 0, 3});
+  Lstm lstm_layer(3, 4, {.layers = 2, .bidirectional = true, .proj_size = 2, .peepholes = true}, generator);
+  Gru gru_layer(3, 4, {.bias = false, .reset_after = false}, generator);
+  const NDArray h = generator.normal({4, 4, 2}), c = generator.normal({4, 4, 4});
+  const RecurrentOutput y = lstm_layer(x, {.h = h, .c = c, .lengths = lengths});
+  CHECK(y.output.shape() == Shape{4, 5, 4});
+  CHECK(y.h.shape() == Shape{4, 4, 2});
+  CHECK(y.c.shape() == Shape{4, 4, 4});
+  const std::vector<Parameter> parameters = lstm_layer.parameters();
+  const auto one = [&](const NDArray& below, std::int64_t network) {
+    const auto value = [&](std::size_t i) {
+      return parameters[6 * static_cast<std::size_t>(network) + i].value;
+    };
+    const auto state = [&](const NDArray& all) { return squeeze(all.slice(0, {network, network + 1}), {0}); };
+    return lstm(below, {value(0), value(1), value(2), value(3), value(4), value(5)}, state(h), state(c),
+                {lengths, network % 2 == 1, true});
+  };
+  const auto a = one(x, 0), b = one(x, 1);
+  const NDArray below = concat({a[0], b[0]}, 2);
+  const auto d = one(below, 2), e = one(below, 3);
+  CHECK(y.output.to_vector<float>() == concat({d[0], e[0]}, 2).to_vector<float>());
+  CHECK(y.h.to_vector<float>() == stack({a[1], b[1], d[1], e[1]}).to_vector<float>());
+  CHECK(y.c.to_vector<float>() == stack({a[2], b[2], d[2], e[2]}).to_vector<float>());
+  const auto weight = [&](std::size_t i) { return gru_layer.parameters()[i].value; };
+  CHECK(
+      gru_layer(x).to_vector<float>() ==
+      gru(x, {weight(0), weight(1)}, {}, {.batch_first = true, .reset_after = false})[0].to_vector<float>());
+  CHECK(gru_layer(x).to_vector<float>() !=
+        gru(x, {weight(0), weight(1)}, {}, {.batch_first = true})[0].to_vector<float>());
+}
+
+TEST_CASE("last_only gives the last step of each sequence, and the first one of the second direction") {
+  const NDArray x = Generator(5).normal({3, 6, 2}), lengths = array<std::int64_t>({6, 2, 0});
+  const auto check = [&](auto all, auto last, std::int64_t units) {
+    const std::vector<Parameter> from = all.parameters();
+    std::map<std::string, NDArray> weights;
+    for (const Parameter& one : from) weights[one.name] = one.value;
+    load_weights(last.parameters(), weights);
+    const bool both = from.back().name.ends_with("_reverse");
+    for (const NDArray& given : {NDArray(), lengths}) {
+      const RecurrentOutput whole = all(x, {.lengths = given}), found = last(x, {.lengths = given});
+      CHECK(found.h.to_vector<float>() == whole.h.to_vector<float>());
+      CHECK(found.output.shape() == Shape{3, both ? 2 * units : units});
+      const std::vector<std::int64_t> counts =
+          given.defined() ? given.to_vector<std::int64_t>() : std::vector<std::int64_t>(3, 6);
+      for (std::int64_t n = 0; n < 3; ++n) {
+        const std::int64_t count = counts[static_cast<std::size_t>(n)];
+        const auto at = [&](std::int64_t step, std::int64_t direction) {
+          if (count == 0) return Floats(static_cast<std::size_t>(units), 0);
+          return whole.output[n][step]
+              .slice(0, {direction * units, (direction + 1) * units})
+              .template to_vector<float>();
+        };
+        Floats wanted = at(count - 1, 0);
+        if (both)
+          for (const float each : at(0, 1)) wanted.push_back(each);
+        CHECK(found.output[n].template to_vector<float>() == wanted);
+      }
+    }
+    backward(sum(square(last(x))));
+    for (const Parameter& one : last.parameters()) CHECK(grad(one.value).defined());
+  };
+  check(Rnn(2, 3), Rnn(2, 3, {.last_only = true}), 3);
+  check(Gru(2, 3, {.layers = 2, .bidirectional = true}),
+        Gru(2, 3, {.layers = 2, .bidirectional = true, .last_only = true}), 3);
+  check(Lstm(2, 3, {.bidirectional = true, .proj_size = 2}),
+        Lstm(2, 3, {.bidirectional = true, .last_only = true, .proj_size = 2}), 2);
+  Sequential net{Lstm(kInferred, 4), Lstm(kInferred, 4, {.bidirectional = true, .last_only = true}),
+                 Dense(kInferred, 2)};
+  CHECK(net(x).shape() == Shape{3, 2});
+  CHECK(Rnn(2, 3, {.batch_first = false, .last_only = true})(x).shape() == Shape{6, 3});
+}
+
 TEST_CASE("sizes that are inferred, layers by name, and a recurrent layer inside a network") {
   Sequential net{Gru(kInferred, 4, {.layers = 2, .bidirectional = true}), Dense(kInferred, 1)};
   const NDArray y = net(ones({2, 5, 3}));
@@ -220,6 +307,15 @@ TEST_CASE("recurrent layers refuse what does not fit") {
           lstm(x, {.lengths = ones({3}, DType::i64)});
         }).find("lstm: lengths are i64 (3,); want integers (4,)") != std::string::npos);
   CHECK(why([&] { Gru(3, 2)(x, {.c = ones({1, 4, 2})}); }) == "Gru(3, 2): c is given; only an Lstm has it");
+  CHECK(why([&] { Lstm(3, 4, {.proj_size = 4}); }) ==
+        "Lstm: proj_size is 4; want 0, for none, or less than hidden_size, 4");
+  CHECK(why([&] { Lstm(3, 4, {.proj_size = -1}); }) == "Lstm: proj_size is -1; want 0 or more");
+  CHECK(why([&] {
+          Lstm(3, 4, {.proj_size = 2})(x, {.h = ones({1, 4, 4})});
+        }) == "Lstm(3, 4, proj_size 2): h is f32 (1, 4, 4), wanted is (networks, batch, 2)");
+  CHECK(why([&] {
+          Lstm(3, 4, {.proj_size = 2})(x, {.c = ones({1, 4, 2})});
+        }) == "Lstm(3, 4, proj_size 2): c is f32 (1, 4, 2), wanted is (networks, batch, 4)");
   CHECK(why([&] { Gru(3, 2, {.dropout = 1}); }) == "Gru: dropout is 1; want 0 or more, and less than 1");
   CHECK(why([&] { Rnn(3, 2, {.layers = 0}); }) == "Rnn: layers is 0; want 1 or more");
   CHECK(why([&] { Rnn(3, 0); }) == "Rnn: hidden_size is 0; want 1 or more");

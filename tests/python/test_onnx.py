@@ -143,11 +143,9 @@ def test_what_is_missing_is_said_before_anything_runs():
 
 def test_options_that_an_entry_refuses():
     node, x = "y = RNN<hidden_size = 1, {option}>(x, x, x)", np.ones((1, 1, 1), np.float32)
-    for option, refused in ("clip = 2.0", "RNN with clip"), ('activations = ["Elu"]', "RNN with activation Elu"):
-        with pytest.raises(Missing, match=refused):
-            HeddleBackend.run_model(
-                parse(f"(float[1, 1, 1] x) => (float[1, 1, 1, 1] y) {{ {node.format(option=option)} }}"), [x]
-            )
+    with pytest.raises(Missing, match="RNN with activation Cube"):
+        text = node.format(option='activations = ["Cube"]')
+        HeddleBackend.run_model(parse(f"(float[1, 1, 1] x) => (float[1, 1, 1, 1] y) {{ {text} }}"), [x])
 
 
 def test_integers_are_divided_exactly():
@@ -187,6 +185,7 @@ OPTIONS = {
         np.linspace(-1, 1, 48, dtype=F).reshape(1, 8, 3, 2),
     ],
     "GRU<hidden_size = 3, linear_before_reset = 1>": SEQUENCE,
+    "GRU<hidden_size = 3>": SEQUENCE,
     "TopK<axis = 0, largest = 0>": [F([[3, 1], [1, 1], [2, 0]]), I([2])],
     "QuantizeLinear<axis = 0>": [F([[-1, 300, 0.5], [1.5, 2.5, -999]]), F([1, 0.5]), np.int8([1, -1])],
 }
@@ -226,6 +225,105 @@ def test_sequences_of_several_lengths():
         assert not y[length:, :, i].any()
         for state, wanted in zip(states, last, strict=True):
             np.testing.assert_allclose(state[:, i], wanted[:, 0], rtol=1e-5)
+
+
+ACTIVATIONS = {  # of arrays, with alpha and beta
+    "Sigmoid": lambda x, a, b: 1 / (1 + np.exp(-x)),
+    "Tanh": lambda x, a, b: np.tanh(x),
+    "Relu": lambda x, a, b: np.maximum(x, 0),
+    "Softsign": lambda x, a, b: x / (1 + abs(x)),
+    "Softplus": lambda x, a, b: np.log1p(np.exp(x)),
+    "LeakyRelu": lambda x, a, b: np.where(x < 0, a * x, x),
+    "ThresholdedRelu": lambda x, a, b: np.where(x > a, x, 0),
+    "Elu": lambda x, a, b: np.where(x < 0, a * np.expm1(x), x),
+    "Affine": lambda x, a, b: a * x + b,
+    "ScaledTanh": lambda x, a, b: a * np.tanh(b * x),
+    "HardSigmoid": lambda x, a, b: np.clip(a * x + b, 0, 1),
+}
+TAKES = {"LeakyRelu": 1, "ThresholdedRelu": 1, "Elu": 1, "Affine": 2, "ScaledTanh": 2, "HardSigmoid": 2}
+RECURRENT = [  # an operator, its options, and its activations in one direction
+    ("RNN", "", ["Tanh"]),
+    ("RNN", "clip = 0.5", ["Relu"]),
+    *(("RNN", "", [name]) for name in ACTIVATIONS),
+    ("GRU", "linear_before_reset = 0", ["Sigmoid", "Tanh"]),
+    ("GRU", "linear_before_reset = 1", ["Sigmoid", "Tanh"]),
+    ("GRU", "linear_before_reset = 0, clip = 0.7", ["Sigmoid", "Tanh"]),
+    ("GRU", "linear_before_reset = 1", ["HardSigmoid", "Softsign"]),
+    ("LSTM", "", ["Sigmoid", "Tanh", "Tanh"]),
+    ("LSTM", "input_forget = 1", ["Sigmoid", "Tanh", "Tanh"]),
+    ("LSTM", "clip = 0.6", ["Sigmoid", "Tanh", "Tanh"]),
+    ("LSTM", "input_forget = 1, clip = 0.9", ["HardSigmoid", "ScaledTanh", "Affine"]),
+]
+
+
+def recurrent_oracle(kind, options, functions, x, w, r, b, h, c, p):
+    """One direction of a node, for x (steps, batch, features): the output, and the last states."""
+    hidden, clip = r.shape[1], options.get("clip", np.inf)
+    f, g = (*[lambda z, of=of: of(np.clip(z, -clip, clip)) for of in functions], None)[:2]
+    wb, rb = b.reshape(2, -1)
+    outputs = []
+    for now in x:
+        part = lambda m, i: m[..., i * hidden : (i + 1) * hidden]
+        a, u = now @ w.T + wb, h @ r.T + rb
+        if kind == "RNN":
+            h = f(a + u)
+        elif kind == "GRU":
+            z, reset = f(part(a, 0) + part(u, 0)), f(part(a, 1) + part(u, 1))
+            before = (reset * h) @ r[2 * hidden :].T + rb[2 * hidden :]
+            new = g(part(a, 2) + (reset * part(u, 2) if options.get("linear_before_reset") else before))
+            h = (1 - z) * new + z * h
+        else:
+            pi, po, pf = p.reshape(3, -1)
+            i = f(part(a, 0) + part(u, 0) + pi * c)
+            keep = 1 - i if options.get("input_forget") else f(part(a, 2) + part(u, 2) + pf * c)
+            c = keep * c + i * g(part(a, 3) + part(u, 3))
+            h = f(part(a, 1) + part(u, 1) + po * c) * functions[2](c)  # not clipped, as in onnxruntime
+        outputs.append(h)
+    return np.stack(outputs), h, c
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("kind, options, names", RECURRENT)
+def test_options_of_recurrent_networks(kind, options, names, direction):
+    random, count = np.random.default_rng(3), 2 if direction == "bidirectional" else 1
+    gates, hidden, steps, batch = {"RNN": 1, "GRU": 3, "LSTM": 4}[kind], 3, 4, 2
+    alphas = [0.3 + 0.1 * i for i in range(sum(TAKES.get(name, 0) > 0 for name in names * count))]
+    betas = [0.4 - 0.1 * i for i in range(sum(TAKES.get(name, 0) > 1 for name in names * count))]
+    given = [random.normal(size=s).astype(F) for s in (
+        (steps, batch, 2), (count, gates * hidden, 2), (count, gates * hidden, hidden), (count, 2 * gates * hidden),
+        *[(count, batch, hidden)] * (2 if kind == "LSTM" else 1), *[(count, 3 * hidden)] * (kind == "LSTM"),
+    )]  # fmt: skip
+    attributes = [f"hidden_size = {hidden}", f'direction = "{direction}"']
+    attributes += ["activations = [" + ", ".join(f'"{name}"' for name in names * count) + "]"]
+    attributes += [options] if options else []
+    attributes += [f"activation_alpha = {alphas}"] if alphas else []
+    attributes += [f"activation_beta = {betas}"] if betas else []
+    inputs = ["x", "w", "r", "b", '""', "h", "c", "p"][: len(given) + 1]
+    types = ", ".join(
+        f"float{list(a.shape)} {name}" for a, name in zip(given, [i for i in inputs if i != '""'], strict=True)
+    )
+    outputs = ["y", "yh", "yc"][: 3 if kind == "LSTM" else 2]
+    model = parse(
+        f"({types}) => ({', '.join('float ' + name for name in outputs)}) "
+        f"{{ {', '.join(outputs)} = {kind}<{', '.join(attributes)}>({', '.join(inputs)}) }}",
+        20,
+    )
+    found = HeddleModel(model).run(given)
+    read = {name: float(value) for name, _, value in (one.partition(" = ") for one in options.split(", ") if one)}
+    x, w, r, b, h, *more = (a.astype(np.float64) for a in given)
+    wanted, rest = [], (iter(alphas), iter(betas))
+    for i in range(count):
+        functions = []
+        for name in names:
+            numbers = [next(rest[j]) if TAKES.get(name, 0) > j else None for j in (0, 1)]
+            functions.append(lambda z, of=ACTIVATIONS[name], n=numbers: of(z, *n))
+        turn = slice(None, None, -1 if direction == "reverse" or i else 1)
+        cell = [m[i] for m in more] or [None, None]
+        y, *last = recurrent_oracle(kind, read, functions, x[turn], w[i], r[i], b[i], h[i], *cell)
+        wanted.append([y[turn], *last[: len(outputs) - 1]])
+    for j, name in enumerate(outputs):
+        expected = np.stack([one[j] for one in wanted], 1 if name == "y" else 0)
+        np.testing.assert_allclose(found[j], expected, rtol=1e-4, atol=1e-5)
 
 
 RANDOM = {  # an operator with attributes: the expected mean

@@ -534,7 +534,7 @@ def test_constants_that_ask_for_too_much_memory_fail_in_the_call_alone():
 
 def test_all_that_is_missing_is_listed_with_its_nodes():
     text = """(float[1, 4, 1] x, string[n] t) => (float[a, b, c, d] y) {
-      <NAME> = DFT(x)  z = DFT(a0)  l = LSTM<hidden_size = 1, clip = 2.0, activations = ["Elu", "Tanh", "Tanh"]>(x, x, x)
+      <NAME> = DFT(x)  z = DFT(a0)  l = LSTM<hidden_size = 1, activations = ["Cube", "Square", "Tanh"]>(x, x, x)
       y = Identity(z)
     }""".replace("<NAME>", "a0")
     with pytest.raises(heddle.onnx.Missing) as error:
@@ -543,8 +543,8 @@ def test_all_that_is_missing_is_listed_with_its_nodes():
     for line in (
         "operator DFT: node 'a0', node 'z'",
         "dtype string: value 't'",
-        "LSTM with clip: node 'l'",
-        "LSTM with activation Elu: node 'l'",
+        "LSTM with activation Cube: node 'l'",
+        "LSTM with activation Square: node 'l'",
     ):
         assert line in message, message
     assert "operator DFT" in error.value.what
@@ -665,10 +665,24 @@ def layers_of_rows():
     return heddle.Sequential(dense, heddle.LayerNorm(6), *rest, dense, heddle.RmsNorm(6), *more, heddle.Flatten())
 
 
-@pytest.mark.parametrize("make, shape", [(layers_of_images, (None, 3, 16, 16)), (layers_of_rows, (None, 4, 6))])
+def layers_of_sequences():
+    return heddle.Sequential(
+        heddle.Lstm(3, 4, layers=2, bidirectional=True, peepholes=True),
+        heddle.Gru(8, 5, reset_after=False),
+        heddle.Rnn(5, 4, relu=True, bidirectional=True, batch_first=False),
+        heddle.Gru(8, 3, bias=False),
+        heddle.Lstm(3, 4, layers=2, bidirectional=True, last_only=True),
+        heddle.Dense(8, 2),
+    )
+
+
+@pytest.mark.parametrize(
+    "make, shape",
+    [(layers_of_images, (None, 3, 16, 16)), (layers_of_rows, (None, 4, 6)), (layers_of_sequences, (None, None, 3))],
+)
 def test_saved_modules_compute_the_same(make, shape, tmp_path):
     net, data = make(), np.random.default_rng(5)
-    x = heddle.array(data.normal(size=(3, *shape[1:])).astype(np.float32))
+    x = heddle.array(data.normal(size=(3, *(n or 7 for n in shape[1:]))).astype(np.float32))
     net(x)  # in training: running statistics change
     net.train(False)
     heddle.onnx.save(net, tmp_path / "net.onnx", shape)
@@ -700,9 +714,9 @@ def test_what_cannot_be_saved_is_listed_and_nothing_is_written(tmp_path):
             return x
 
     path = tmp_path / "net.onnx"
-    net = heddle.Sequential(heddle.Lstm(2, 3), heddle.AdaptiveAvgPool1d(3), heddle.PixelShuffle(2))
+    net = heddle.Sequential(heddle.Lstm(2, 3, proj_size=2), heddle.AdaptiveAvgPool1d(3), heddle.PixelShuffle(2))
     with pytest.raises(
-        heddle.onnx.Missing, match=r"cannot write adaptive pooling to \[3\], layer Lstm, layer PixelShuffle"
+        heddle.onnx.Missing, match=r"cannot write adaptive pooling to \[3\], layer Lstm with proj_size, layer PixelShuffle"
     ):
         heddle.onnx.save(net, path, (None, 2, 2))
     with pytest.raises(heddle.onnx.Missing, match="heddle.onnx.save: "):

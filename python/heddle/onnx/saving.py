@@ -61,11 +61,11 @@ class Writer:
             wanted += "_"
         return wanted
 
-    def node(self, name: str, inputs: Sequence[str], **attributes: Any) -> str:
-        """A node whose result has the dtype of its first input."""
+    def node(self, name: str, inputs: Sequence[str], place: int = 0, **attributes: Any) -> str:
+        """A node whose result, the output at this place, has the dtype of its first input."""
         self._count += 1
         output = self.free_name(f"{name.lower()}_{self._count}")
-        self.nodes.append(helper.make_node(name, list(inputs), [output], output, **attributes))
+        self.nodes.append(helper.make_node(name, list(inputs), [*[""] * place, output], output, **attributes))
         self.dtypes[output] = self.dtypes[inputs[0]]
         return output
 
@@ -300,6 +300,50 @@ def layer_norm(writer: Writer, layer: Layer, x: str) -> str:
 @layers("RmsNorm")
 def rms_norm(writer: Writer, layer: Layer, x: str) -> str:
     return writer.node("RMSNormalization", [x, layer.weight(writer, "weight")], epsilon=layer.options["epsilon"])
+
+
+def in_order(order: Sequence[int], weight: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The blocks of a weight's rows, one a gate, in ONNX's order."""
+    parts = np.split(weight, len(order))
+    return np.concatenate([parts[i] for i in order])
+
+
+@layers("Rnn", "Lstm", "Gru")
+def recurrent(writer: Writer, layer: Layer, x: str) -> str:
+    options, weights = layer.options, layer.weights
+    kind = "LSTM" if "peepholes" in options else "GRU" if "reset_after" in options else "RNN"
+    order = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}[kind]
+    directions = ["", "_reverse"] if options["bidirectional"] else [""]
+    attributes: Description = {"hidden_size": options["hidden_size"]}
+    attributes |= {"direction": "bidirectional" if options["bidirectional"] else "forward"}
+    if options.pop("relu", False):  # inside the layer, not behind it
+        attributes["activations"] = ["Relu"] * len(directions)
+    if kind == "GRU":
+        attributes["linear_before_reset"] = int(options["reset_after"])
+    if options.get("proj_size"):
+        writer.missing.append("layer Lstm with proj_size")
+
+    def joined(i: int, kinds: Sequence[str], gates: Sequence[int]) -> str:
+        names = [[f"{one}_l{i}{direction}" for one in kinds] for direction in directions]
+        if names[0][0] not in weights:
+            return ""
+        whole = np.stack([np.concatenate([in_order(gates, weights[n]) for n in one]) for one in names])
+        return writer.constant(f"{layer.path}{names[0][0]}", whole)
+
+    y = writer.node("Transpose", [x], perm=[1, 0, 2]) if options["batch_first"] else x
+    for i in range(options["layers"]):
+        last = i + 1 == options["layers"]
+        biases, peepholes = joined(i, ("bias_ih", "bias_hh"), order), joined(i, ("weight_peepholes",), (0, 2, 1))
+        inputs = [y, joined(i, ("weight_ih",), order), joined(i, ("weight_hh",), order), biases]
+        inputs += ["", "", "", peepholes] if peepholes else []
+        if last and options["last_only"]:
+            h = writer.node(kind, inputs, place=1, **attributes)  # (directions, batch, hidden)
+            y = writer.node("Transpose", [h], perm=[1, 0, 2])
+            return writer.node("Reshape", [y, writer.constant("shape [0, -1]", np.array([0, -1]))])
+        y = writer.node(kind, inputs, **attributes)  # (steps, directions, batch, hidden)
+        y = writer.node("Transpose", [y], perm=[2, 0, 1, 3] if last and options["batch_first"] else [0, 2, 1, 3])
+        y = writer.node("Reshape", [y, writer.constant("shape [0, 0, -1]", np.array([0, 0, -1]))])
+    return y
 
 
 @layers("GeluTanh")

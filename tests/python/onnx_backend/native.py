@@ -35,8 +35,6 @@ MORE = {
 
 # Cases in which heddle's operator lacks an option, by a pattern of their names, with that option.
 COMPOSED = {
-    "GRU": {"": "the reset before the product with the recurrent weight (linear_before_reset=0)"},
-    "LSTM": {"peepholes": "peepholes"},
     "AveragePool": {"dilations": "dilation"},
     "Selu": {"selu$|example": "alpha and gamma"},
     "HardSigmoid": {"": "alpha and beta"},

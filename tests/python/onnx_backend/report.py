@@ -162,10 +162,10 @@ Steps of a small LSTM take longer than in onnxruntime; what a launch of any grap
 ## Limits
 
 - Arrays are on the CPU. There are no sequences, optionals, strings or sparse tensors, and no dtypes of less than 8 bits or `float8`.
-- Several operators of Heddle together compute what one lacks: `LSTM` with peepholes; `GRU` with the reset before the product (`linear_before_reset=0`, which PyTorch does not
-  export); `MaxPool` with indices; `AveragePool` with dilation; `Attention` with a soft cap or scores as outputs; `RotaryEmbedding`, whose sines are inputs; `GridSample`, `LRN`, `DeformConv`;
-  `Resize` with antialiasing, crops, or rounding that PyTorch does not have. `heddle.onnx.operators()` says which operator computes which.
-- `RNN`, `GRU` and `LSTM` have no `clip`, and the usual activations alone. Most operators are those of opset 6 or 7 and later, to the newest that the package `onnx` knows.
+- Several operators of Heddle together compute what one lacks: `RNN`, `GRU` and `LSTM` with `clip`, `input_forget` or other activations than the usual ones, step by step;
+  `MaxPool` with indices; `AveragePool` with dilation; `Attention` with a soft cap or scores as outputs; `RotaryEmbedding`, whose sines are inputs; `GridSample`, `LRN`,
+  `DeformConv`; `Resize` with antialiasing, crops, or rounding that PyTorch does not have. `heddle.onnx.operators()` says which operator computes which.
+- Most operators are those of opset 6 or 7 and later, to the newest that the package `onnx` knows.
 - A `Loop` that makes no step has no outputs of its steps, since their shape is unknown.
 
 ## What is missing

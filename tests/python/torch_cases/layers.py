@@ -277,32 +277,48 @@ for _name, _axes in (("ChannelDropout", 0), ("Dropout1d", 1), ("Dropout2d", 2), 
         return Case([d.floats(shape)], lambda: getattr(heddle, name)(0.25), lambda: getattr(nn, same)(0.25), training=False)
 
 
-for _name, _theirs in (("Rnn", "RNN"), ("Lstm", "LSTM"), ("Gru", "GRU")):
-
-    @layer(_name)
-    def _(d, name=_name, theirs=_theirs):
+def _recurrent(name, theirs, option=""):
+    @layer(f"{name}_{option}" if option else name, name)
+    def _(d):
         batch, steps, features, hidden, layers = d.integer(1, 3), d.integer(1, 4), d.integer(1, 3), d.integer(1, 3), d.integer(1, 2)
         first, bidirectional, bias, relu = d.chance(0.5), d.chance(0.5), d.chance(0.7), name == "Rnn" and d.chance(0.5)
-        states = [d.floats((layers * (1 + bidirectional), batch, hidden)) for _ in range(1 + (name == "Lstm"))]
+        hidden += option == "proj_size"
+        options = {"bias": bias, "batch_first": first, "bidirectional": bidirectional}
+        if option == "proj_size":
+            options[option] = d.integer(1, hidden - 1)
+        sizes = (options.get(option, hidden), hidden)[: 1 + (name == "Lstm")]
+        states = [d.floats((layers * (1 + bidirectional), batch, size)) for size in sizes]
         if d.chance(0.4):
             states = [None for _ in states]
         lengths = d.integers((batch,), 1, steps) if d.chance(0.4) else None
         x = d.floats((batch, steps, features) if first else (steps, batch, features))
-        options = {"bias": bias, "batch_first": first, "bidirectional": bidirectional}
 
-        def call(network, x, *rest):
-            *states, lengths = rest
-            states = None if states[0] is None else tuple(states) if states[1:] else states[0]
+        def run(network, x, states, lengths):
             if lengths is None:
                 return network(x, states)
             packed = nn.utils.rnn.pack_padded_sequence(x, lengths, first, enforce_sorted=False)
             y, last = network(packed, states)
             return nn.utils.rnn.pad_packed_sequence(y, first, total_length=steps)[0], last
 
+        def call(network, x, *rest):
+            *states, lengths = rest
+            y, last = run(network, x, None if states[0] is None else tuple(states) if states[1:] else states[0], lengths)
+            if option == "last_only":
+                h = last[0] if states[1:] else last
+                y = torch.cat(list(h[-1 - bidirectional :]), 1)
+            return y, last
+
+        ours = {"last_only": True} if option == "last_only" else {}
         return Case([x, *states, lengths],
-                    lambda: getattr(heddle, name)(features, hidden, layers, **options, **({"relu": relu} if name == "Rnn" else {})),
+                    lambda: getattr(heddle, name)(features, hidden, layers, **options, **ours, **({"relu": relu} if name == "Rnn" else {})),
                     lambda: getattr(nn, theirs)(features, hidden, layers, **options, **({"nonlinearity": "relu"} if relu else {})),
                     call=call)  # fmt: skip
+
+
+for _name, _theirs in (("Rnn", "RNN"), ("Lstm", "LSTM"), ("Gru", "GRU")):
+    _recurrent(_name, _theirs)
+    _recurrent(_name, _theirs, "last_only")
+_recurrent("Lstm", "LSTM", "proj_size")
 
 
 def _in_plain_operators(call):

@@ -59,58 +59,106 @@ def _(d):
 # ---- Recurrent networks: one layer in one direction
 
 
-def _recurrent(name, gates, states):
-    @operator(name)
+def _plain_lstm(x, h, c, weights, projection, peepholes):
+    """Of one element, (steps, features): PyTorch has no peepholes."""
+    outputs = []
+    added = _linear(x, weights[0], weights[2])
+    for now in added:
+        i, f, g, o = (now + _linear(h, weights[1], weights[3])).chunk(4, -1)
+        pi, pf, po = peepholes.chunk(3)
+        c = torch.sigmoid(f + pf * c) * c + torch.sigmoid(i + pi * c) * torch.tanh(g)
+        h = torch.sigmoid(o + po * c) * torch.tanh(c)
+        h = h if projection is None else F.linear(h, projection)
+        outputs.append(h)
+    return torch.stack(outputs), [h, c]
+
+
+def _plain_gru(x, h, weights):
+    """Of one element, with the reset before the product, which PyTorch does not have."""
+    n, outputs = h.shape[-1], []
+    w, u, b, c = weights
+    for now in _linear(x, w, b):
+        r, z = torch.sigmoid(now[: 2 * n] + _linear(h, u[: 2 * n], None if c is None else c[: 2 * n])).chunk(2)
+        new = torch.tanh(now[2 * n :] + _linear(r * h, u[2 * n :], None if c is None else c[2 * n :]))
+        h = (1 - z) * new + z * h
+        outputs.append(h)
+    return torch.stack(outputs), [h]
+
+
+def _linear(x, weight, bias):
+    return x @ weight.T + (0 if bias is None else bias)
+
+
+def _recurrent(name, gates, states, option=""):
+    @operator(f"{name}_{option}" if option else name, f"{name}({option})" if option else None)
     def _(d):
         steps, batch, features, units = d.integer(1, 4), d.integer(1, 3), d.integer(1, 3), d.integer(1, 3)
+        units += option == "weight_hr"
         first, reverse, relu = d.chance(0.5), d.chance(0.3), name == "rnn" and d.chance(0.5)
         bias, rows = d.chance(0.7), gates * units
         lengths = d.integers((batch,), 0, steps) if d.chance(0.4) else None
-        initial = [d.floats((batch, units)) if d.chance(0.6) else None for _ in range(states)]
+        size = d.integer(1, units - 1) if name == "lstm" and option and units > 1 else units
+        initial = [d.floats((batch, n)) if d.chance(0.6) else None for n in (size, units)[:states]]
         arrays = [
             d.floats((batch, steps, features) if first else (steps, batch, features)),
             d.floats((rows, features), -1, 1),
-            d.floats((rows, units), -1, 1),
+            d.floats((rows, size), -1, 1),
             *(d.floats((rows,), -1, 1) if bias else None for _ in range(2)),
             *initial,
             lengths,
         ]
+        more = {}
+        if name == "lstm" and option:
+            more["weight_hr"] = d.floats((size, units), -1, 1) if size < units else None
+        if option == "peepholes":
+            more["peepholes"] = d.floats((3 * units,), -1, 1)
         options = {"reverse": reverse, "batch_first": first, **({"relu": relu} if name == "rnn" else {})}
+        if option == "reset_after":
+            options["reset_after"] = False
 
         def ours(x, w, u, b, c, *rest):
-            return getattr(heddle, name)(x, w, u, b, c, **dict(zip(("h", "c"), rest[:-1])), lengths=rest[-1], **options)
+            given = {**dict(zip(("h", "c"), rest[:states])), **dict(zip(more, rest[states + 1 :]))}
+            return getattr(heddle, name)(x, w, u, b, c, lengths=rest[states], **given, **options)
 
-        def one(x, states, weights):
+        def one(x, states, weights, more):
             """One element of the batch, (steps, features): PyTorch's packed sequences take no length of 0."""
             if x.shape[0] == 0:
-                return x.new_zeros(0, units), states
+                return x.new_zeros(0, size), states
             x = x.flip(0) if reverse else x
-            states = [s.view(1, units) for s in states]
-            network = getattr(torch, {"rnn": "rnn_relu" if relu else "rnn_tanh"}.get(name, name))
-            y, *last = network(x.view(-1, 1, features), [s.unsqueeze(1) for s in states] if states[1:] else states[0].unsqueeze(1),
-                               weights, bias, 1, 0.0, False, False, False)  # fmt: skip
-            y = y.view(-1, units)
-            return y.flip(0) if reverse else y, [s.view(units) for s in last]
+            if option == "peepholes":
+                y, last = _plain_lstm(x, *states, weights, *more)
+            elif option == "reset_after":
+                y, last = _plain_gru(x, *states, weights)
+            else:
+                weights = [one for one in (*weights, *more) if one is not None]
+                states = [s.view(1, 1, -1) for s in states]
+                network = getattr(torch, {"rnn": "rnn_relu" if relu else "rnn_tanh"}.get(name, name))
+                y, *last = network(x.view(-1, 1, features), states if states[1:] else states[0],
+                                   weights, bias, 1, 0.0, False, False, False)  # fmt: skip
+                y, last = y.view(-1, size), [s.view(-1) for s in last]
+            return y.flip(0) if reverse else y, last
 
         def theirs(x, w, u, b, c, *rest):
-            *given, count = rest
+            given, count, more = rest[:states], rest[states], rest[states + 1 :]
             x = x if first else x.transpose(0, 1)
-            given = [x.new_zeros(batch, units) if s is None else s for s in given]
-            weights = [w, u, b, c] if bias else [w, u]
+            given = [x.new_zeros(batch, n) if s is None else s for s, n in zip(given, (size, units))]
             parts = []
             for i in range(batch):
                 n = steps if count is None else int(count[i])
-                y, last = one(x[i, :n], [s[i] for s in given], weights)
+                y, last = one(x[i, :n], [s[i] for s in given], [w, u, b, c], more)
                 parts.append((F.pad(y, (0, 0, 0, steps - n)), *last))
             y, *last = (torch.stack(p) for p in zip(*parts))
             return y if first else y.transpose(0, 1), *last
 
-        return Case(arrays, ours, theirs)
+        return Case([*arrays, *more.values()], ours, theirs)
 
 
 _recurrent("rnn", 1, 1)
 _recurrent("lstm", 4, 2)
+_recurrent("lstm", 4, 2, "weight_hr")
+_recurrent("lstm", 4, 2, "peepholes")
 _recurrent("gru", 3, 1)
+_recurrent("gru", 3, 1, "reset_after")
 
 
 # ---- Resampling

@@ -37,7 +37,9 @@ constexpr Named kFloating[] = {{"x", &RecurrentArrays::x, &RecurrentGradients::x
                                {"bias_ih", &RecurrentArrays::bias_ih, &RecurrentGradients::bias_ih},
                                {"bias_hh", &RecurrentArrays::bias_hh, &RecurrentGradients::bias_hh},
                                {"h", &RecurrentArrays::h, &RecurrentGradients::h},
-                               {"c", &RecurrentArrays::c, &RecurrentGradients::c}};
+                               {"c", &RecurrentArrays::c, &RecurrentGradients::c},
+                               {"weight_hr", &RecurrentArrays::weight_hr, &RecurrentGradients::weight_hr},
+                               {"peepholes", &RecurrentArrays::peepholes, &RecurrentGradients::peepholes}};
 
 void check_array(const RecurrentProblem& p, const char* name, const NDArray& x, const NDArray& array,
                  const Shape& wanted) {
@@ -63,38 +65,67 @@ void check_lengths(const RecurrentProblem& p, const NDArray& x, const NDArray& l
 void check_sizes(const RecurrentProblem& p) {
   constexpr std::int64_t kStates = 2;  // final ones, behind the steps
   const std::int64_t steps = std::min(p.steps, std::numeric_limits<std::int64_t>::max() - kStates) + kStates;
-  ndarray_detail::in_name_of(p.op, [&] { element_count({steps, p.batch, p.hidden, p.kept() + 1}); });
+  ndarray_detail::in_name_of(p.op, [&] {
+    element_count({steps, p.batch, std::max(p.hidden, p.state), p.kept() + 1});
+  });
+}
+
+// Throws InvalidArgument for what `cell` has not.
+void check_cell(const char* op, RecurrentCell cell, const RecurrentArrays& in,
+                const RecurrentOptions& options) {
+  const auto refuse = [&](const std::string& what) { throw InvalidArgument(op + (": " + what)); };
+  const bool lstm = cell == RecurrentCell::lstm;
+  if (!lstm && in.weight_hr.defined()) refuse("weight_hr is given; only an lstm has it");
+  if (!lstm && in.peepholes.defined()) refuse("peepholes are given; only an lstm has them");
+  const bool gru = cell == RecurrentCell::gru || cell == RecurrentCell::gru_reset_before;
+  if (!gru && !options.reset_after) refuse("reset_after is false; only a gru has it");
+}
+
+void check_matrix(const char* op, const char* name, const NDArray& matrix, bool fits,
+                  const std::string& wanted) {
+  if (matrix.ndim() == 2 && fits) return;
+  throw InvalidArgument(std::string(op) + ": " + name + " is " + matrix.shape().to_string() + "; want " +
+                        wanted);
 }
 
 RecurrentProblem problem_of(const char* op, RecurrentCell cell, const RecurrentArrays& in,
                             const RecurrentOptions& options) {
   check_arrays(op, {&in.x, &in.weight_ih, &in.weight_hh});
   operators_detail::check_floating(op, in.x);
+  check_cell(op, cell, in, options);
   if (in.x.ndim() != 3)
     throw InvalidArgument(std::string(op) + ": x is " + in.x.shape().to_string() + "; want " +
                           (options.batch_first ? "(N, T, F)" : "(T, N, F)"));
   const Shape& shape = in.x.shape();
-  const std::int64_t hidden = in.weight_hh.ndim() == 2 ? in.weight_hh.shape()[1] : 0;
+  const bool projected = in.weight_hr.defined();
+  if (projected) check_matrix(op, "weight_hr", in.weight_hr, true, "(P, H)");
+  const auto columns = [](const NDArray& a) { return a.ndim() == 2 ? a.shape()[1] : 0; };
+  const std::int64_t hidden = columns(projected ? in.weight_hr : in.weight_hh);
   const RecurrentProblem p{.op = op,
                            .cell = cell,
                            .steps = shape[options.batch_first ? 1 : 0],
                            .batch = shape[options.batch_first ? 0 : 1],
                            .features = shape[2],
                            .hidden = hidden,
+                           .state = projected ? in.weight_hr.shape()[0] : hidden,
+                           .projected = projected,
                            .reverse = options.reverse,
                            .batch_first = options.batch_first,
                            .products = DType::f32};
   check_sizes(p);
-  if (in.weight_hh.ndim() != 2 || in.weight_hh.shape()[0] != p.gates() * hidden)
-    throw InvalidArgument(std::string(op) + ": weight_hh is " + in.weight_hh.shape().to_string() +
-                          "; want (" + (p.gates() == 1 ? "" : std::to_string(p.gates()) + " * ") + "H, H)");
-  const Shape of_gates{p.gates() * hidden}, state{p.batch, hidden};
-  check_array(p, "weight_hh", in.x, in.weight_hh, {p.gates() * hidden, hidden});
+  const std::string rows = p.gates() == 1 ? "" : std::to_string(p.gates()) + " * ";
+  check_matrix(op, "weight_hh", in.weight_hh,
+               in.weight_hh.ndim() == 2 && in.weight_hh.shape()[0] == p.gates() * hidden,
+               "(" + rows + (projected ? "H, P)" : "H, H)"));
+  const Shape of_gates{p.gates() * hidden};
+  check_array(p, "weight_hh", in.x, in.weight_hh, {p.gates() * hidden, p.state});
   check_array(p, "weight_ih", in.x, in.weight_ih, {p.gates() * hidden, p.features});
   check_array(p, "bias_ih", in.x, in.bias_ih, of_gates);
   check_array(p, "bias_hh", in.x, in.bias_hh, of_gates);
-  check_array(p, "h", in.x, in.h, state);
-  check_array(p, "c", in.x, in.c, state);
+  check_array(p, "h", in.x, in.h, {p.batch, p.state});
+  check_array(p, "c", in.x, in.c, {p.batch, hidden});
+  check_array(p, "weight_hr", in.x, in.weight_hr, {p.state, hidden});
+  check_array(p, "peepholes", in.x, in.peepholes, {3 * hidden});
   check_lengths(p, in.x, in.lengths);
   return p;
 }
@@ -109,8 +140,9 @@ std::vector<NDArray> defined_of(const RecurrentArrays& in) {
 }
 
 // Counted as if all elements had all steps.
-std::int64_t multiply_adds(const RecurrentProblem& p, bool of_x, bool of_h) {
-  return p.output_size() * p.gates() * ((of_x ? p.features : 0) + (of_h ? p.hidden : 0));
+std::int64_t multiply_adds(const RecurrentProblem& p, bool of_x, bool of_h, bool of_projection) {
+  return p.units() * (p.gates() * ((of_x ? p.features : 0) + (of_h ? p.state : 0)) +
+                      (of_projection && p.projected ? p.state : 0));
 }
 
 struct Pushed {
@@ -119,9 +151,9 @@ struct Pushed {
 
 Pushed push_recurrent(const RecurrentProblem& p, const RecurrentArrays& in) {
   const Pushed out{make_result(in.x, {p.results_size()}, in.x.dtype()),
-                   make_result(in.x, {p.output_size() * p.kept()}, in.x.dtype())};
+                   make_result(in.x, {p.units() * p.kept()}, in.x.dtype())};
   auto* kernel = kernel_for<RecurrentKernel>("recurrent", in.x);
-  MultiplyAdds::add(multiply_adds(p, true, true));
+  MultiplyAdds::add(multiply_adds(p, true, true, true));
   const NDArray writes[] = {out.results, out.kept};
   push_op(p.op, defined_of(in), writes,
           [=, results = out.results.detach(), kept = out.kept](const KernelContext& context) {
@@ -134,9 +166,9 @@ Pushed push_recurrent(const RecurrentProblem& p, const RecurrentArrays& in) {
 using Needs = std::array<bool, std::size(kFloating)>;
 
 const char* backward_name(RecurrentCell cell) {
-  return cell == RecurrentCell::lstm  ? "lstm_backward"
-         : cell == RecurrentCell::gru ? "gru_backward"
-                                      : "rnn_backward";
+  return cell == RecurrentCell::lstm                                  ? "lstm_backward"
+         : cell == RecurrentCell::tanh || cell == RecurrentCell::relu ? "rnn_backward"
+                                                                      : "gru_backward";
 }
 
 std::vector<NDArray> push_backward(const RecurrentProblem& p, const RecurrentArrays& in, const Pushed& out,
@@ -156,8 +188,9 @@ std::vector<NDArray> push_backward(const RecurrentProblem& p, const RecurrentArr
       gradients.emplace_back();
     }
   }
-  MultiplyAdds::add(multiply_adds(p, made.x.defined(), true) +
-                    multiply_adds(p, made.weight_ih.defined(), made.weight_hh.defined()));
+  MultiplyAdds::add(
+      multiply_adds(p, made.x.defined(), true, true) +
+      multiply_adds(p, made.weight_ih.defined(), made.weight_hh.defined(), made.weight_hr.defined()));
   reads.insert(reads.end(), {out.results, out.kept, g});
   auto* kernel = kernel_for<RecurrentBackwardKernel>("recurrent_backward", g);
   push_op(
@@ -230,8 +263,8 @@ NDArray recurrent_results(const RecurrentProblem& p, const RecurrentArrays& in) 
 std::array<NDArray, 3> recurrent(const char* op, RecurrentCell cell, const RecurrentArrays& in,
                                  const RecurrentOptions& options) {
   RecurrentProblem p = problem_of(op, cell, in, options);
-  const DType dtype =
-      product_dtype({&in.x, &in.weight_ih, &in.weight_hh, &in.bias_ih, &in.bias_hh, &in.h, &in.c});
+  const DType dtype = product_dtype({&in.x, &in.weight_ih, &in.weight_hh, &in.bias_ih, &in.bias_hh, &in.h,
+                                     &in.c, &in.weight_hr, &in.peepholes});
   if (Autocast::active()) p.products = dtype;
   RecurrentArrays wide_ones;
   wide_ones.lengths = in.lengths;
@@ -244,11 +277,9 @@ std::array<NDArray, 3> recurrent(const char* op, RecurrentCell cell, const Recur
     return all.slice(0, {begin, begin + size}).view_as(shape);
   };
   const std::int64_t output = p.output_size(), state = p.state_size();
-  const Shape of_output =
-      p.batch_first ? Shape{p.batch, p.steps, p.hidden} : Shape{p.steps, p.batch, p.hidden};
-  const Shape of_state{p.batch, p.hidden};
-  return {part(0, output, of_output), part(output, state, of_state),
-          p.has_cell_state() ? part(output + state, state, of_state) : NDArray()};
+  const Shape of_output = p.batch_first ? Shape{p.batch, p.steps, p.state} : Shape{p.steps, p.batch, p.state};
+  return {part(0, output, of_output), part(output, state, {p.batch, p.state}),
+          p.has_cell_state() ? part(output + state, p.cell_size(), {p.batch, p.hidden}) : NDArray()};
 }
 
 std::array<NDArray, 2> without_cell_state(std::array<NDArray, 3> results) {
@@ -257,7 +288,8 @@ std::array<NDArray, 2> without_cell_state(std::array<NDArray, 3> results) {
 
 RecurrentArrays arrays_of(const NDArray& x, const RecurrentWeights& weights, const NDArray& h,
                           const NDArray& c, const RecurrentOptions& options) {
-  return {x, weights.ih, weights.hh, weights.ih_bias, weights.hh_bias, h, c, options.lengths};
+  return {x, weights.ih, weights.hh, weights.ih_bias,   weights.hh_bias,
+          h, c,          weights.hr, weights.peepholes, options.lengths};
 }
 
 }  // namespace
@@ -279,7 +311,8 @@ std::array<NDArray, 2> gru(const NDArray& x, const RecurrentWeights& weights, co
                            const RecurrentOptions& options, Where where) {
   const CallSite site(where);
   return without_cell_state(
-      recurrent("gru", RecurrentCell::gru, arrays_of(x, weights, h, {}, options), options));
+      recurrent("gru", options.reset_after ? RecurrentCell::gru : RecurrentCell::gru_reset_before,
+                arrays_of(x, weights, h, {}, options), options));
 }
 
 HEDDLE_OPERATORS(recurrent) {
@@ -289,7 +322,9 @@ HEDDLE_OPERATORS(recurrent) {
                  weight_hh = {"weight_hh", DTypes::floating}, bias_ih = {"bias_ih", kNone, DTypes::floating},
                  bias_hh = {"bias_hh", kNone, DTypes::floating}, h = {"h", kNone, DTypes::floating},
                  c = {"c", kNone, DTypes::floating}, lengths = {"lengths", kNone, DTypes::integers},
-                 reverse = {"reverse", false}, batch_first = {"batch_first", false};
+                 reverse = {"reverse", false}, batch_first = {"batch_first", false},
+                 weight_hr = {"weight_hr", kNone, DTypes::floating},
+                 peepholes = {"peepholes", kNone, DTypes::floating};
   table.add(
       "rnn",
       +[](In x_, In ih, In hh, In b_ih, In b_hh, In h_, bool relu, In of, bool back, bool first, Where at) {
@@ -302,23 +337,31 @@ HEDDLE_OPERATORS(recurrent) {
        kDifferentiable});
   table.add(
       "lstm",
-      +[](In x_, In ih, In hh, In b_ih, In b_hh, In h_, In c_, In of, bool back, bool first, Where at) {
-        return lstm(x_, {ih, hh, b_ih, b_hh}, h_, c_, {of, back, first}, at);
+      +[](In x_, In ih, In hh, In b_ih, In b_hh, In h_, In c_, In of, bool back, bool first, In hr, In holes,
+          Where at) {
+        return lstm(x_, {ih, hh, b_ih, b_hh, hr, holes}, h_, c_, {of, back, first}, at);
       },
       {"As rnn, with the gates i, f, g, o in weight_ih (4 H, F) and weight_hh (4 H, H): c = sigmoid(f) c + "
-       "sigmoid(i) tanh(g), h = sigmoid(o) tanh(c). All h, and the last h and c (N, H).",
-       {x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, lengths, reverse, batch_first},
+       "sigmoid(i) tanh(g), h = sigmoid(o) tanh(c). With a projection `weight_hr` (P, H), h = weight_hr of "
+       "that, "
+       "and weight_hh is (4 H, P). `peepholes` (3 H) times the cell state are added to i, f and o. All h, "
+       "and the "
+       "last h (N, H) or (N, P) and c (N, H).",
+       {x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, lengths, reverse, batch_first, weight_hr, peepholes},
        "that of x",
        kDifferentiable});
-  table.add("gru",
-            +[](In x_, In ih, In hh, In b_ih, In b_hh, In h_, In of, bool back, bool first, Where at) {
-              return gru(x_, {ih, hh, b_ih, b_hh}, h_, {of, back, first}, at);
-            },
-            {"As rnn, with the gates r, z, n in weight_ih (3 H, F) and weight_hh (3 H, H): n = tanh(x part + "
-             "sigmoid(r) * h part), h = (1 - sigmoid(z)) n + sigmoid(z) h. All h, and the last (N, H).",
-             {x, weight_ih, weight_hh, bias_ih, bias_hh, h, lengths, reverse, batch_first},
-             "that of x",
-             kDifferentiable});
+  table.add(
+      "gru",
+      +[](In x_, In ih, In hh, In b_ih, In b_hh, In h_, In of, bool back, bool first, bool after, Where at) {
+        return gru(x_, {ih, hh, b_ih, b_hh}, h_, {of, back, first, after}, at);
+      },
+      {"As rnn, with the gates r, z, n in weight_ih (3 H, F) and weight_hh (3 H, H): n = tanh(x part + "
+       "sigmoid(r) * h part), h = (1 - sigmoid(z)) n + sigmoid(z) h. Without `reset_after`, the h part of n "
+       "is "
+       "that of sigmoid(r) * h. All h, and the last (N, H).",
+       {x, weight_ih, weight_hh, bias_ih, bias_hh, h, lengths, reverse, batch_first, {"reset_after", true}},
+       "that of x",
+       kDifferentiable});
 }
 
 }  // namespace heddle

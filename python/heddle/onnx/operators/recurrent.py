@@ -1,7 +1,6 @@
-"""RNN, GRU and LSTM: by heddle's operators, or a step for each time where these lack an option.
+"""RNN, GRU and LSTM: by heddle's operators, or a step for each time for options that these lack.
 
-heddle.lstm has no peepholes, heddle.gru resets behind the product with the recurrent weight (linear_before_reset), and
-all have the usual activations.
+heddle's operators have the usual activations, and neither clip nor input_forget.
 """
 
 import functools
@@ -13,32 +12,68 @@ from heddle.onnx.operators.indexing import backward
 from heddle.onnx.running import prepared
 from heddle.onnx.table import Array, Attributes, Lack, operator
 
-ACTIVATIONS = {"Sigmoid": heddle.sigmoid, "Tanh": heddle.tanh, "Relu": heddle.relu}
+Function = Callable[[Array], Array]
 Step = Callable[..., list[Array]]  # step(contribution of x (batch, gates * hidden), *states) -> states
+
+# Activations by their names, with the defaults of alpha and beta; those that are None have none.
+ACTIVATIONS: dict[str, tuple[float | None, float | None, Callable[..., Array]]] = {
+    "Sigmoid": (None, None, lambda x, a, b: heddle.sigmoid(x)),
+    "Tanh": (None, None, lambda x, a, b: heddle.tanh(x)),
+    "Relu": (None, None, lambda x, a, b: heddle.relu(x)),
+    "Softsign": (None, None, lambda x, a, b: heddle.softsign(x)),
+    "Softplus": (None, None, lambda x, a, b: heddle.softplus(x)),
+    "LeakyRelu": (0.01, None, lambda x, a, b: heddle.leaky_relu(x, a)),
+    "ThresholdedRelu": (1.0, None, lambda x, a, b: heddle.where(x > a, x, 0)),
+    "Elu": (1.0, None, lambda x, a, b: heddle.elu(x, a)),
+    "Affine": (1.0, 0.0, lambda x, a, b: x * a + b),
+    "ScaledTanh": (1.0, 1.0, lambda x, a, b: heddle.tanh(x * b) * a),
+    "HardSigmoid": (0.2, 0.5, lambda x, a, b: heddle.clip(x * a + b, 0, 1)),
+}
 
 
 def lacks(name: str, defaults: list[str]) -> Lack:
     """What nodes ask for and neither heddle's operator nor the steps have."""
 
     def find(attributes: Attributes) -> Iterator[str]:
-        for option in ("activation_alpha", "activation_beta", "clip", "input_forget"):
-            if attributes.get(option):
-                yield f"{name} with {option}"
         for other in sorted(set(attributes.get("activations") or defaults) - ACTIVATIONS.keys()):
             yield f"{name} with activation {other}"
 
     return find
 
 
-def chosen(activations: Sequence[str] | None, defaults: list[str], direction: int) -> list[Callable[[Array], Array]]:
-    """The activation functions of one direction."""
-    count = len(defaults)
-    names = activations[direction * count : (direction + 1) * count] if activations else defaults
-    return [ACTIVATIONS[name] for name in names]
+def applied(
+    function: Callable[..., Array], alpha: float | None, beta: float | None, limit: float | None, x: Array
+) -> Array:
+    return function(heddle.clip(x, -limit, limit) if limit else x, alpha, beta)
 
 
-def usual(activations: Sequence[str] | None, defaults: list[str], directions: int) -> bool:
-    return not activations or list(activations) == defaults * directions
+class Activations:
+    """The functions of a node. alphas and betas are for those of its activations that take one, in their order."""
+
+    def __init__(
+        self,
+        names: Sequence[str] | None,
+        defaults: list[str],
+        directions: int,
+        alphas: Sequence[float] | None,
+        betas: Sequence[float] | None,
+        clip: float | None,
+    ) -> None:
+        self.names = list(names or defaults * directions)[: len(defaults) * directions]
+        self._count = len(defaults)
+        self.usual = self.names == defaults * directions and not clip
+        left_alphas, left_betas = iter(alphas or ()), iter(betas or ())
+        self._all: list[Function] = []
+        for i, name in enumerate(self.names):
+            alpha, beta, function = ACTIVATIONS[name]
+            a = None if alpha is None else next(left_alphas, alpha)
+            b = None if beta is None else next(left_betas, beta)
+            # Sums of gates are clipped. The cell state, for an LSTM's third function, is not, as in onnxruntime.
+            limit = clip if i % self._count < 2 else None
+            self._all.append(functools.partial(applied, function, a, b, limit))
+
+    def of(self, direction: int) -> list[Function]:
+        return self._all[direction * self._count : (direction + 1) * self._count]
 
 
 def reordered(order: Sequence[int]) -> Callable[[Array], Array]:
@@ -54,6 +89,7 @@ def in_order(order: Sequence[int], weight: Array) -> Array:
 LSTM_ORDER = reordered((0, 2, 3, 1))  # ONNX's gates are i, o, f, c; heddle's i, f, c, o
 GRU_ORDER = reordered((1, 0, 2))  # ONNX's z, r, h; heddle's r, z, h
 RNN_ORDER = reordered((0,))
+PEEPHOLES_ORDER = reordered((0, 2, 1))  # ONNX's are i, o, f; heddle's i, f, o
 
 
 def part(i: int, function: Callable[[Array], Array], weights: Array) -> Array:
@@ -66,7 +102,11 @@ def half(i: int, second: bool, function: Callable[[Array], Array], biases: Array
     return function(own[n:] if second else own[:n])
 
 
-PARTS = {(i, f): functools.partial(part, i, f) for i in (0, 1) for f in (LSTM_ORDER, GRU_ORDER, RNN_ORDER)}
+PARTS = {
+    (i, f): functools.partial(part, i, f)
+    for i in (0, 1)
+    for f in (LSTM_ORDER, GRU_ORDER, RNN_ORDER, PEEPHOLES_ORDER)
+}
 HALVES = {
     (i, second, f): functools.partial(half, i, second, f)
     for i in (0, 1)
@@ -86,6 +126,7 @@ def native(
     initial: list[Array | None],
     direction: str,
     layout: int,
+    peepholes: Array | None = None,
     **options: Any,
 ) -> list[Array]:
     """The outputs by one of heddle's operators, called once for each direction."""
@@ -95,6 +136,8 @@ def native(
         weights = [prepared(PARTS[i, order], one) for one in (w, r)]
         states = [None if s is None else (s[:, i] if layout else s[i]) for s in initial]
         turned = direction == "reverse" or i == 1
+        if peepholes is not None:
+            options["peepholes"] = prepared(PARTS[i, PEEPHOLES_ORDER], peepholes)
         results.append(
             run(x, *weights, *biases, *states, lengths=lengths, reverse=turned, batch_first=bool(layout), **options)
         )
@@ -166,13 +209,14 @@ def rnn(
     hidden_size: int | None = None,
     layout: int = 0,
 ) -> list[Array]:
-    names = set((activations or ["Tanh"])[: w.shape[0]])
-    if len(names) == 1 and names <= {"Tanh", "Relu"}:
+    functions = Activations(activations, ["Tanh"], w.shape[0], activation_alpha, activation_beta, clip)
+    names = set(functions.names)
+    if len(names) == 1 and names <= {"Tanh", "Relu"} and not clip:
         relu = names == {"Relu"}
         return native(heddle.rnn, RNN_ORDER, x, w, r, b, lengths, [initial], direction, layout, relu=relu)
 
     def steps_of(i: int, bias: Array) -> Step:
-        (f,) = chosen(activations, ["Tanh"], i)
+        (f,) = functions.of(i)
         return lambda added, h: [f(added + heddle.matmul(h, r[i].T) + bias)]
 
     return recurrent(x, w, r, b, lengths, [initial], steps_of, direction, layout)
@@ -196,13 +240,14 @@ def gru(
     layout: int = 0,
     linear_before_reset: int = 0,
 ) -> list[Array]:
-    defaults = ["Sigmoid", "Tanh"]
-    if linear_before_reset and usual(activations, defaults, w.shape[0]):
-        return native(heddle.gru, GRU_ORDER, x, w, r, b, lengths, [initial], direction, layout)
+    functions = Activations(activations, ["Sigmoid", "Tanh"], w.shape[0], activation_alpha, activation_beta, clip)
+    if functions.usual:
+        after = bool(linear_before_reset)
+        return native(heddle.gru, GRU_ORDER, x, w, r, b, lengths, [initial], direction, layout, reset_after=after)
     n = r.shape[2]
 
     def steps_of(i: int, bias: Array) -> Step:
-        f, g = chosen(activations, defaults, i)
+        f, g = functions.of(i)
         gates, candidate = r[i][: 2 * n].T, r[i][2 * n :].T
 
         def step(added: Array, h: Array) -> list[Array]:
@@ -240,17 +285,20 @@ def lstm(
     layout: int = 0,
 ) -> list[Array]:
     defaults, states = ["Sigmoid", "Tanh", "Tanh"], [initial, initial_cell]
-    if peepholes is None and usual(activations, defaults, w.shape[0]):
-        return native(heddle.lstm, LSTM_ORDER, x, w, r, b, lengths, states, direction, layout)
+    functions = Activations(activations, defaults, w.shape[0], activation_alpha, activation_beta, clip)
+    if functions.usual and not input_forget:
+        return native(heddle.lstm, LSTM_ORDER, x, w, r, b, lengths, states, direction, layout, peepholes)
     n = r.shape[2]
 
     def steps_of(i: int, bias: Array) -> Step:
-        f, g, h = chosen(activations, defaults, i)
+        f, g, h = functions.of(i)
         holes = heddle.zeros([3, n], x.dtype) if peepholes is None else peepholes[i].reshape([3, n])
 
         def step(added: Array, y: Array, cell: Array) -> list[Array]:
             gates = heddle.split(added + heddle.matmul(y, r[i].T) + bias, 4, 1)  # input, output, forget, cell
-            new = f(gates[2] + holes[2] * cell) * cell + f(gates[0] + holes[0] * cell) * g(gates[3])
+            take = f(gates[0] + holes[0] * cell)
+            keep = 1 - take if input_forget else f(gates[2] + holes[2] * cell)
+            new = keep * cell + take * g(gates[3])
             return [f(gates[1] + holes[1] * new) * h(new), new]
 
         return step

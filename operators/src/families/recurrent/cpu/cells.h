@@ -1,5 +1,5 @@
-// One step of a recurrent cell for a row of n units, forward and backward. Arrays are contiguous, and none overlaps another one; that
-// is what lets the compiler make vector code.
+// One step of a recurrent cell for a row of n units. Arrays are contiguous, and none overlaps another one; that is what lets the
+// compiler make vector code.
 #pragma once
 
 #include <cmath>
@@ -60,6 +60,29 @@ void lstm_forward(std::int64_t n, Gates<T> gates, Gates<const T> tile, Gates<con
   lstm_states(n, gates.first, gates.second, gates.third, gates.fourth, before, c, h);
 }
 
+// gate = sigmoid(gate + tile + bias + weight * cell)
+template <class T>
+void sigmoid_with_peephole(std::int64_t n, T* __restrict gate, const T* __restrict tile,
+                           const T* __restrict bias, const T* __restrict weight, const T* __restrict cell) {
+  for (std::int64_t u = 0; u < n; ++u)
+    gate[u] = fast_sigmoid(gate[u] + tile[u] + bias[u] + weight[u] * cell[u]);
+}
+// peepholes: of i, f and o.
+template <class T>
+void lstm_forward_with_peepholes(std::int64_t n, Gates<T> gates, Gates<const T> tile, Gates<const T> bias,
+                                 Gates<const T> peepholes, const T* before, T* c, T* h) {
+  sigmoid_with_peephole(n, gates.first, tile.first, bias.first, peepholes.first, before);
+  sigmoid_with_peephole(n, gates.second, tile.second, bias.second, peepholes.second, before);
+  tanh_of_sum(n, gates.third, tile.third, bias.third);
+  const T* __restrict const i = gates.first;
+  const T* __restrict const f = gates.second;
+  const T* __restrict const g = gates.third;
+  for (std::int64_t u = 0; u < n; ++u) c[u] = f[u] * before[u] + i[u] * g[u];
+  sigmoid_with_peephole(n, gates.fourth, tile.fourth, bias.fourth, peepholes.third, c);
+  const T* __restrict const o = gates.fourth;
+  for (std::int64_t u = 0; u < n; ++u) h[u] = o[u] * fast_tanh(c[u]);
+}
+
 // state_part: the new gate's part from the state. bias.fourth is that part's bias.
 template <class T>
 void gru_states(std::int64_t n, const T* __restrict r, const T* __restrict z, T* __restrict gate,
@@ -81,45 +104,22 @@ void gru_forward(std::int64_t n, Gates<T> gates, Gates<const T> tile, Gates<cons
              state_part, h);
 }
 
-// h_grad: the gradient of h. d: the gradients of the gates before their functions.
+// The two passes of a gru whose reset gate multiplies the state. product: that of `reset`, the state behind the gate.
 template <class T>
-void tanh_backward(std::int64_t n, const T* __restrict gate, const T* __restrict h_grad, T* __restrict d) {
-  for (std::int64_t u = 0; u < n; ++u) d[u] = h_grad[u] * (T{1} - gate[u] * gate[u]);
+void gru_reset(std::int64_t n, Gates<T> gates, Gates<const T> tile, Gates<const T> bias,
+               const T* __restrict before, T* __restrict reset) {
+  sigmoid_of_sum(n, gates.first, tile.first, bias.first);
+  sigmoid_of_sum(n, gates.second, tile.second, bias.second);
+  const T* __restrict const r = gates.first;
+  for (std::int64_t u = 0; u < n; ++u) reset[u] = r[u] * before[u];
 }
 template <class T>
-void relu_backward(std::int64_t n, const T* __restrict gate, const T* __restrict h_grad, T* __restrict d) {
-  for (std::int64_t u = 0; u < n; ++u) d[u] = gate[u] <= T{0} ? T{0} : h_grad[u];
-}
-
-// c_grad: the gradient of c, and afterwards that of the state before.
-template <class T>
-void lstm_gradients(std::int64_t n, const T* __restrict i, const T* __restrict f, const T* __restrict g,
-                    const T* __restrict o, const T* __restrict before, const T* __restrict c,
-                    const T* __restrict h_grad, T* __restrict c_grad, T* __restrict di, T* __restrict df,
-                    T* __restrict dg, T* __restrict d_o) {
+void gru_after_reset(std::int64_t n, const T* __restrict z, T* __restrict gate, const T* __restrict product,
+                     const T* __restrict bias, const T* __restrict before, T* __restrict h) {
   for (std::int64_t u = 0; u < n; ++u) {
-    const T t = fast_tanh(c[u]), dh = h_grad[u], dc = c_grad[u] + dh * o[u] * (T{1} - t * t);
-    di[u] = dc * g[u] * i[u] * (T{1} - i[u]);
-    df[u] = dc * before[u] * f[u] * (T{1} - f[u]);
-    dg[u] = dc * i[u] * (T{1} - g[u] * g[u]);
-    d_o[u] = dh * t * o[u] * (T{1} - o[u]);
-    c_grad[u] = dc * f[u];
-  }
-}
-
-// h_grad: the gradient of h, and afterwards the part of that of the state before that comes through no gate. dn: of the new gate's
-// part from x, ds: of that from the state.
-template <class T>
-void gru_gradients(std::int64_t n, const T* __restrict r, const T* __restrict z, const T* __restrict g,
-                   const T* __restrict state_part, const T* __restrict before, T* __restrict h_grad,
-                   T* __restrict dn, T* __restrict dr, T* __restrict dz, T* __restrict ds) {
-  for (std::int64_t u = 0; u < n; ++u) {
-    const T dh = h_grad[u], through = dh * (T{1} - z[u]) * (T{1} - g[u] * g[u]);
-    dn[u] = through;
-    dr[u] = through * state_part[u] * r[u] * (T{1} - r[u]);
-    dz[u] = dh * (before[u] - g[u]) * z[u] * (T{1} - z[u]);
-    ds[u] = through * r[u];
-    h_grad[u] = dh * z[u];
+    const T next = fast_tanh(gate[u] + product[u] + bias[u]);
+    gate[u] = next;
+    h[u] = next + z[u] * (before[u] - next);
   }
 }
 

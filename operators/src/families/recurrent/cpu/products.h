@@ -95,12 +95,12 @@ inline std::int64_t units_of_block(const RecurrentProblem& p) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted) / kStep) * kStep;
 }
 
-// Calls body(begin, end) for each block of units, on all workers.
-template <class Body> void for_each_block(const RecurrentProblem& p, const Body& body) {
-  const std::int64_t units = units_of_block(p), blocks = (p.hidden + units - 1) / units;
+// Calls body(begin, end) for each block of `count` units, or numbers of the state, on all workers.
+template <class Body> void for_each_block(const RecurrentProblem& p, std::int64_t count, const Body& body) {
+  const std::int64_t units = units_of_block(p), blocks = (count + units - 1) / units;
   parallel_for(blocks, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t block = first; block < last; ++block)
-      body(block * units, std::min(p.hidden, (block + 1) * units));
+      body(block * units, std::min(count, (block + 1) * units));
   });
 }
 
@@ -115,14 +115,15 @@ const T* rows_of_x(const RecurrentProblem& p, const Sequences& sequences, const 
   return memory;
 }
 
-// A state (batch, hidden) with its rows in the order of `sequences`. Null: 0.
+// A state (batch, width) with its rows in the order of `sequences`. Null: 0.
 template <class T>
-void sort_state(const RecurrentProblem& p, const Sequences& sequences, const T* state, T* sorted) {
+void sort_state(const RecurrentProblem& p, std::int64_t width, const Sequences& sequences, const T* state,
+                T* sorted) {
   for (std::int64_t i = 0; i < p.batch; ++i) {
     if (state) {
-      std::copy_n(state + sequences.element(i) * p.hidden, p.hidden, sorted + i * p.hidden);
+      std::copy_n(state + sequences.element(i) * width, width, sorted + i * width);
     } else {
-      std::fill_n(sorted + i * p.hidden, p.hidden, T{0});
+      std::fill_n(sorted + i * width, width, T{0});
     }
   }
 }

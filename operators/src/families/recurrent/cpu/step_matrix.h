@@ -11,13 +11,9 @@
 
 #include "cpu/gemm.h"
 #include "cpu/scratch.h"
+#include "families/recurrent/cpu/panel_lanes.h"
 
 namespace heddle::cpu_kernels {
-
-template <class T> struct PanelLanes {
-  static constexpr std::int64_t kCount = 64 / sizeof(T);  // columns of a panel
-  typedef T Type __attribute__((vector_size(64), may_alias));
-};
 
 // c (R rows, kCount columns) = a (R, k) * a panel (k, kCount). Each sum is added in the order of k, whatever R is.
 template <class T, int R>
@@ -35,7 +31,32 @@ void panel_product(std::int64_t k, const T* a, std::int64_t a_stride, const T* p
   for (int r = 0; r < R; ++r) *reinterpret_cast<Lanes*>(c + r * c_stride) = sums[r];
 }
 
-// The same for 0 to R rows.
+// c (R rows, `panels` * kCount columns) = a (R, k) * adjacent panels, P of them at a time: one panel alone has too few sums for the
+// processor's units. The numbers are those of panel_product().
+template <class T, int R, int P>
+void panels_product(std::int64_t panels, std::int64_t k, const T* a, std::int64_t a_stride, const T* panel,
+                    T* c, std::int64_t c_stride) {
+  using Lanes = typename PanelLanes<T>::Type;
+  constexpr std::int64_t kCount = PanelLanes<T>::kCount;
+  for (; panels >= P; panels -= P, panel += P * kCount * k, c += P * kCount) {
+    Lanes sums[R][P] = {};
+    for (std::int64_t l = 0; l < k; ++l)
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) {
+        const Lanes line = reinterpret_cast<const Lanes*>(panel + p * kCount * k)[l];
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) sums[r][p] += a[r * a_stride + l] * line;
+      }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) *reinterpret_cast<Lanes*>(c + r * c_stride + p * kCount) = sums[r][p];
+  }
+  if constexpr (P > 1)
+    if (panels > 0) panels_product<T, R, P - 1>(panels, k, a, a_stride, panel, c, c_stride);
+}
+
+// panel_product() for 0 to R rows.
 template <class T, int R>
 void panel_rows(std::int64_t rows, std::int64_t k, const T* a, std::int64_t a_stride, const T* panel, T* c,
                 std::int64_t c_stride) {
@@ -82,9 +103,18 @@ template <class T> class StepMatrix {
         gemm(rows, end - begin, k_, {a, std::max<std::int64_t>(1, a_stride), false}, b, c, stride, false);
         continue;
       }
+      const T* const first =
+          packed_->template as<const T>() + (group * panels_ + begin / kLanes) * kLanes * k_;
+      if (rows == 1) {
+        panels_product<T, 1, 8>(width / kLanes, k_, a, a_stride, first, c, stride);
+        continue;
+      }
+      if (rows == 2) {
+        panels_product<T, 2, 4>(width / kLanes, k_, a, a_stride, first, c, stride);
+        continue;
+      }
       for (std::int64_t part = 0; part < width; part += kLanes) {
-        const T* const panel =
-            packed_->template as<const T>() + (group * panels_ + (begin + part) / kLanes) * kLanes * k_;
+        const T* const panel = first + part * k_;
         for (std::int64_t row = 0; row < rows; row += kRows)
           panel_rows<T, kRows>(std::min(kRows, rows - row), k_, a + row * a_stride, a_stride, panel,
                                c + row * stride + part, stride);
@@ -99,7 +129,13 @@ template <class T> class StepMatrix {
     T* const to = packed_->template as<T>() + index * kLanes * k_;
     if (columns < kLanes) std::fill_n(to, kLanes * k_, T{0});
     const std::int64_t column = group * n_ + first;
-    for (std::int64_t l = 0; l < k_; ++l)
+    std::int64_t done = 0;
+#ifdef __AVX512F__  // else the exchanges are slower than what follows
+    if (transposed_ && columns == kLanes)
+      for (; done + kLanes <= k_; done += kLanes)
+        transpose_square(memory_ + column * k_ + done, k_, to + done * kLanes);
+#endif
+    for (std::int64_t l = done; l < k_; ++l)
       for (std::int64_t j = 0; j < columns; ++j)
         to[l * kLanes + j] = memory_[transposed_ ? (column + j) * k_ + l : l * n_ + column + j];
   }
