@@ -35,6 +35,7 @@ void gather_rows(const NDArray& from, std::span<const std::int64_t> indices, con
 
 }  // namespace
 
+Example Dataset::read_with(std::int64_t index, ExampleRandom&) const { return read(index); }
 bool Dataset::gather(std::span<const std::int64_t>, std::span<const NDArray>) const { return false; }
 std::int64_t Dataset::length(std::int64_t) const { return -1; }
 std::vector<NDArray> Dataset::used_arrays() const { return {}; }
@@ -93,6 +94,11 @@ Example Subset::read(std::int64_t index) const {
   return dataset_->read(indices_[static_cast<std::size_t>(index)]);
 }
 
+Example Subset::read_with(std::int64_t index, ExampleRandom& random) const {
+  check_index("Subset", index, size());
+  return dataset_->read_with(indices_[static_cast<std::size_t>(index)], random);
+}
+
 bool Subset::gather(std::span<const std::int64_t> indices, std::span<const NDArray> batch) const {
   std::vector<std::int64_t> inner;
   inner.reserve(indices.size());
@@ -144,6 +150,11 @@ Example ConcatDataset::read(std::int64_t index) const {
   return dataset->read(at);
 }
 
+Example ConcatDataset::read_with(std::int64_t index, ExampleRandom& random) const {
+  const auto [dataset, at] = find(index);
+  return dataset->read_with(at, random);
+}
+
 std::int64_t ConcatDataset::length(std::int64_t index) const {
   const auto [dataset, at] = find(index);
   return dataset->length(at);
@@ -162,12 +173,28 @@ bool ConcatDataset::reads_concurrently() const {
                      [](auto& dataset) { return dataset->reads_concurrently(); });
 }
 
-MapDataset::MapDataset(AnyDataset dataset, std::function<Example(Example)> fn,
-                       std::vector<ExampleArray> arrays)
+MapDataset::MapDataset(AnyDataset dataset, Function fn, std::vector<ExampleArray> arrays)
+    : MapDataset(std::move(dataset),
+                 fn ? RandomFunction([f = std::move(fn)](Example example, ExampleRandom&) {
+                   return f(std::move(example));
+                 })
+                    : RandomFunction(),
+                 std::move(arrays)) {}
+
+MapDataset::MapDataset(AnyDataset dataset, RandomFunction fn, std::vector<ExampleArray> arrays)
     : dataset_(dataset.get("MapDataset")), fn_(std::move(fn)), arrays_(std::move(arrays)) {
   if (!fn_) throw InvalidArgument("MapDataset: fn is empty; wanted a function");
   if (arrays_.empty())
     throw InvalidArgument("MapDataset: arrays is empty; wanted a description of what fn returns");
+}
+
+Example MapDataset::read(std::int64_t index) const {
+  ExampleRandom random(0, 0, index);
+  return read_with(index, random);
+}
+
+Example MapDataset::read_with(std::int64_t index, ExampleRandom& random) const {
+  return fn_(dataset_->read_with(index, random), random);
 }
 
 }  // namespace heddle

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/data/example_random.h>
 #include <heddle/layer.h>  // kInferred
 #include <heddle/ndarray.h>
 
@@ -46,6 +47,11 @@ class Dataset {
   // Example number `index`, 0 to size() - 1; the same one at each call. Runs in an op. Arrays may be of ops that are not
   // done yet. An error is that of the batch; it names what could not be read.
   virtual Example read(std::int64_t index) const = 0;
+
+  // What loaders call: the example in an epoch, for augmentation of one's own, which draws from `random`. The numbers follow
+  // from LoaderOptions::seed, the epoch and the example alone, so that a run which is resumed reads the same. Unless
+  // overridden: read(index). An override in a class whose base has a gather() overrides that too.
+  virtual Example read_with(std::int64_t index, ExampleRandom& random) const;
 
   // Writes the examples `indices` along axis 0 of `batch`, whose arrays have the shapes of arrays(). Returns false, and has
   // written nothing, unless that is faster than to read() each: then the Loader reads.
@@ -100,6 +106,7 @@ class Subset : public Dataset {
   std::int64_t size() const override { return static_cast<std::int64_t>(indices_.size()); }
   std::vector<ExampleArray> arrays() const override { return dataset_->arrays(); }
   Example read(std::int64_t index) const override;
+  Example read_with(std::int64_t index, ExampleRandom& random) const override;
   bool gather(std::span<const std::int64_t> indices, std::span<const NDArray> batch) const override;
   std::int64_t length(std::int64_t index) const override;
   std::vector<NDArray> used_arrays() const override { return dataset_->used_arrays(); }
@@ -118,6 +125,7 @@ class ConcatDataset : public Dataset {
   std::int64_t size() const override { return ends_.back(); }
   std::vector<ExampleArray> arrays() const override { return arrays_; }
   Example read(std::int64_t index) const override;
+  Example read_with(std::int64_t index, ExampleRandom& random) const override;
   std::int64_t length(std::int64_t index) const override;
   std::vector<NDArray> used_arrays() const override;
   bool reads_concurrently() const override;
@@ -129,20 +137,25 @@ class ConcatDataset : public Dataset {
   std::vector<ExampleArray> arrays_;
 };
 
-// fn(example) of each example, called as read() is: on worker threads, several at once. `arrays` describes what it returns.
+// fn(example), or fn(example, random), of each example, called as read_with() is: on worker threads, several at once. `arrays`
+// describes what it returns. read() gives the example as of seed 0, epoch 0.
 class MapDataset : public Dataset {
  public:
-  MapDataset(AnyDataset dataset, std::function<Example(Example)> fn, std::vector<ExampleArray> arrays);
+  using Function = std::function<Example(Example)>;
+  using RandomFunction = std::function<Example(Example, ExampleRandom& random)>;
+  MapDataset(AnyDataset dataset, Function fn, std::vector<ExampleArray> arrays);
+  MapDataset(AnyDataset dataset, RandomFunction fn, std::vector<ExampleArray> arrays);
   std::int64_t size() const override { return dataset_->size(); }
   std::vector<ExampleArray> arrays() const override { return arrays_; }
-  Example read(std::int64_t index) const override { return fn_(dataset_->read(index)); }
+  Example read(std::int64_t index) const override;
+  Example read_with(std::int64_t index, ExampleRandom& random) const override;
   std::int64_t length(std::int64_t index) const override { return dataset_->length(index); }
   std::vector<NDArray> used_arrays() const override { return dataset_->used_arrays(); }
   bool reads_concurrently() const override { return dataset_->reads_concurrently(); }
 
  private:
   std::shared_ptr<const Dataset> dataset_;
-  std::function<Example(Example)> fn_;
+  RandomFunction fn_;
   std::vector<ExampleArray> arrays_;
 };
 
