@@ -60,6 +60,7 @@ TEST_CASE("layers and what is in them name the line of the call") {
   AvgPool2d pool(2);
   Weighted weighted;
   check_site("load_weights", [&] { load_weights(Dense(3, 2).parameters(), {{"weight", ones({2, 3})}}); });
+  check_site("load_weights of a file", [&] { load_weights(Dense(3, 2), "no such file"); });
   check_site("Module::operator()", [&] { net(image); });
   check_site("Module::operator()", [&] { others(rows); });
   check_site("Module::operator()", [&] { pool(image); });
