@@ -255,9 +255,8 @@ class FunctionDataset final : public Dataset {
   static Example example_of(nb::handle fn, bool draws, const Example& example, ExampleRandom& random,
                             Where where) {
     if (!draws) return to_example(fn(*to_tuple(example)), where);
-    return with_random(random, [&](nb::handle numbers) {
-      return to_example(fn(*to_tuple(example), numbers), where);
-    });
+    return with_random(
+        random, [&](nb::handle numbers) { return to_example(fn(*to_tuple(example), numbers), where); });
   }
 
  private:
@@ -295,9 +294,9 @@ PythonDataset map_dataset(nb::handle dataset, nb::object fn, nb::handle arrays, 
       descriptions.push_back({array.dtype(), array.shape()});
   }
   std::vector<PyObject*> held{dataset.ptr(), fn.ptr()};
-  return {std::make_shared<FunctionDataset>(part(dataset), std::move(fn), draws, std::move(descriptions),
-                                            where),
-          std::move(held)};
+  return {
+      std::make_shared<FunctionDataset>(part(dataset), std::move(fn), draws, std::move(descriptions), where),
+      std::move(held)};
 }
 
 void bind_datasets(nb::module_& m) {
@@ -355,6 +354,16 @@ void bind_datasets(nb::module_& m) {
         nb::sig("def _map_dataset(dataset: _Dataset, fn: object, arrays: Any, draws: bool) -> _Dataset"));
 }
 
+// 64 bits, as those of a loader's seed.
+std::uint64_t seed_in(ArgumentOf of, nb::handle seed) {
+  if (PyLong_Check(seed.ptr())) {
+    const std::uint64_t bits = PyLong_AsUnsignedLongLong(seed.ptr());
+    if (!PyErr_Occurred()) return bits;
+    PyErr_Clear();
+  }
+  return static_cast<std::uint64_t>(int_argument(of, seed));
+}
+
 void bind_random(nb::module_& m) {
   nb::class_<ExampleRandom>(m, "ExampleRandom",
                             "Random numbers of one example in one epoch: the same ones whenever it is read.")
@@ -362,11 +371,12 @@ void bind_random(nb::module_& m) {
           "__init__",
           [](ExampleRandom* self, nb::handle seed, nb::handle epoch, nb::handle index) {
             const char* const function = "ExampleRandom";
-            new (self) ExampleRandom(static_cast<std::uint64_t>(int_argument({function, "seed"}, seed, 0)),
-                                     int_argument({function, "epoch"}, epoch, 0),
-                                     int_argument({function, "index"}, index, 0));
+            new (self)
+                ExampleRandom(seed_in({function, "seed"}, seed), int_argument({function, "epoch"}, epoch, 0),
+                              int_argument({function, "index"}, index, 0));
           },
-          "seed"_a, "epoch"_a, "index"_a, nb::sig("def __init__(self, seed: int, epoch: int, index: int) -> None"))
+          "seed"_a, "epoch"_a, "index"_a,
+          nb::sig("def __init__(self, seed: int, epoch: int, index: int) -> None"))
       .def("uniform", &ExampleRandom::uniform, "A float in [0, 1).")
       .def(
           "integer",
@@ -376,7 +386,8 @@ void bind_random(nb::module_& m) {
           "below"_a, nb::sig("def integer(self, below: int) -> int"), "An int, 0 to below - 1.")
       .def("bits", &ExampleRandom::bits, "64 random bits, as in numpy.random.default_rng(random.bits()).")
       .def_prop_ro("seed", &ExampleRandom::seed, "That of the loader.")
-      .def_prop_ro("epoch", &ExampleRandom::epoch, "The epoch, from 0: for changes that grow with the training.")
+      .def_prop_ro("epoch", &ExampleRandom::epoch,
+                   "The epoch, from 0: for changes that grow with the training.")
       .def_prop_ro("index", &ExampleRandom::index, "The example's number in the loader's dataset.");
 }
 
@@ -472,10 +483,11 @@ void bind_loader(nb::module_& m) {
   m.def("_make_loader", &make_loader, "dataset"_a, "batch"_a, "shuffle"_a, "seed"_a, "rank"_a, "ranks"_a,
         "drop_remainder"_a, "drop_last"_a, "ahead"_a, "bucket_by_length"_a, "pad"_a, "pad_multiple"_a,
         "arrays"_a, "augment"_a.none(), "augment_array"_a, "skip_bad"_a,
-        nb::sig("def _make_loader(dataset: _Dataset, batch: int, shuffle: bool, seed: int, rank: int, "
-                "ranks: int, drop_remainder: bool, drop_last: bool, ahead: int, bucket_by_length: int, "
-                "pad: Sequence[float], pad_multiple: int, arrays: Sequence[int], augment: _Augmentation | None, "
-                "augment_array: int, skip_bad: bool) -> _Loader"));
+        nb::sig(
+            "def _make_loader(dataset: _Dataset, batch: int, shuffle: bool, seed: int, rank: int, "
+            "ranks: int, drop_remainder: bool, drop_last: bool, ahead: int, bucket_by_length: int, "
+            "pad: Sequence[float], pad_multiple: int, arrays: Sequence[int], augment: _Augmentation | None, "
+            "augment_array: int, skip_bad: bool) -> _Loader"));
 }
 
 }  // namespace

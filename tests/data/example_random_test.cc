@@ -160,7 +160,6 @@ TEST_CASE("a batch has the arrays that are wanted, in their order") {
     CHECK(chosen[i] == Batch{all[i][1], all[i][2], all[i][0], all[i][2]});
   Loader fixed(ArrayDataset({arange(5, DType::i64), ones({5})}), {.batch = 5, .arrays = {1}});
   CHECK(fixed.next().size() == 1);
-  CHECK(message_of([] { Loader(Noisy(), {.arrays = {0, 3}}); }) ==
-        "Loader: arrays[1] is 3; wanted 0 to 2");
+  CHECK(message_of([] { Loader(Noisy(), {.arrays = {0, 3}}); }) == "Loader: arrays[1] is 3; wanted 0 to 2");
   CHECK(message_of([] { Loader(Noisy(), {.arrays = {-1}}); }) == "Loader: arrays[0] is -1; wanted 0 to 2");
 }

@@ -69,7 +69,8 @@ TEST_CASE("weights of other names are renamed, ignored, and refused where they d
   CHECK(net.state()[1].value.to_vector<float>() == std::vector<float>(2, 2));
   CHECK(net.state()[2].value.to_vector<float>() == std::vector<float>(2, 3));
 
-  const std::map<std::string, NDArray> arrays{{"a.weight", zeros({2, 3})}, {"b.weight", zeros({2, 3})}, {"bias", ones({2})}};
+  const std::map<std::string, NDArray> arrays{
+      {"a.weight", zeros({2, 3})}, {"b.weight", zeros({2, 3})}, {"bias", ones({2})}};
   const auto refused = [&](const WeightOptions& with) {
     return message_of<InvalidArgument>([&] { load_weights(net.parameters(), arrays, with); });
   };
@@ -80,11 +81,12 @@ TEST_CASE("weights of other names are renamed, ignored, and refused where they d
   CHECK(refused({.rename = {{"a", "0"}, {"", "0"}}, .ignore = {"b.*"}, .strict = true}) ==
         "load_weights: missing: 1.weight, 1.bias");
   CHECK(net.state()[0].value.to_vector<float>() == std::vector<float>(6, 1));
-  CHECK(load_weights(net.parameters(), arrays, {.rename = {{"a", "0"}, {"", "0"}}, .ignore = {"b.*"}}).to_string() ==
-        "missing: 1.weight, 1.bias");
+  CHECK(load_weights(net.parameters(), arrays, {.rename = {{"a", "0"}, {"", "0"}}, .ignore = {"b.*"}})
+            .to_string() == "missing: 1.weight, 1.bias");
   CHECK(net.state()[0].value.to_vector<float>() == std::vector<float>(6, 0));
   CHECK(net.state()[1].value.to_vector<float>() == std::vector<float>(2, 1));
-  CHECK(message_of<Error>([&] { load_weights(net, directory.file("none")); }).find("none") != std::string::npos);
+  CHECK(message_of<Error>([&] { load_weights(net, directory.file("none")); }).find("none") !=
+        std::string::npos);
 }
 
 TEST_CASE("patterns of names") {

@@ -263,8 +263,7 @@ void FitRun::Impl::load_own(const Checkpoint& all) {
   load_buffers(all);
   if (batch > 0) load_values(all);
   load_callbacks(all);
-  if (const auto stopped = all.notes.find(kStopped);
-      stopped != all.notes.end() && !options.resume_stopped) {
+  if (const auto stopped = all.notes.find(kStopped); stopped != all.notes.end() && !options.resume_stopped) {
     finished = wants_stop = true;
     stop_reason = stopped->second;
   }

@@ -13,18 +13,18 @@
 namespace heddle::fit_detail {
 namespace {
 
-// The value, once all ranks have theirs: fails on all of them if one is not finite. Gradients do not wait for it.
-NDArray agreed_value(const NDArray& value, Communicator& ranks) {
-  const NDArray bad({}, DType::i32), agreed({}, DType::f64);  // bad: a rank whose loss is not finite + 1; 0: none
+// `checked`, which has the error of a value that is not finite, once all ranks have theirs: fails on all of them if one does.
+// Gradients do not wait for it.
+NDArray agreed_value(const NDArray& value, const NDArray& checked, Communicator& ranks) {
+  const NDArray bad({}, DType::i32),
+      agreed({}, DType::f64);  // bad: a rank whose loss is not finite + 1; 0: none
   array_push("fit_loss_rank", OpCost::per_element, {value}, {bad}, [value, bad, rank = ranks.rank()] {
     *bad.data<std::int32_t>() = std::isfinite(*value.data<const double>()) ? 0 : rank + 1;
   });
   ranks.all_reduce(bad, ReduceOp::max);
-  array_push("fit_loss_check", OpCost::per_element, {value, bad}, {agreed}, [value, bad, agreed] {
-    const double x = *value.data<const double>();
-    if (!std::isfinite(x)) throw LossNotFinite(x);
+  array_push("fit_loss_check", OpCost::per_element, {checked, bad}, {agreed}, [checked, bad, agreed] {
     if (const int rank = *bad.data<const std::int32_t>() - 1; rank >= 0) throw LossNotFinite::of_rank(rank);
-    *agreed.data<double>() = x;
+    *agreed.data<double>() = *checked.data<const double>();
   });
   return agreed;
 }
@@ -45,7 +45,7 @@ CheckedLoss check_loss(const NDArray& loss, bool skips, Communicator* ranks) {
                *to.data<double>() = x;
                *seed.data<double>() = std::isfinite(x) ? 1 : std::numeric_limits<double>::quiet_NaN();
              });
-  if (!skips && ranks && ranks->size() > 1) checked.value = agreed_value(value, *ranks);
+  if (!skips && ranks && ranks->size() > 1) checked.value = agreed_value(value, checked.value, *ranks);
   return checked;
 }
 

@@ -51,7 +51,7 @@ class FitStep {
   const FitOptions& options_;
   const BatchLoss& loss_;
   bool needs_outputs_;
-  std::size_t batch_arrays_ = 0;  // of the batches of the step that runs
+  std::size_t batch_arrays_ = 0;         // of the batches of the step that runs
   std::shared_ptr<Communicator> ranks_;  // null: this process alone
   std::size_t losses_;
   double share_ = 1;  // of this worker in the gradients that the store adds

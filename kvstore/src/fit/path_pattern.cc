@@ -36,7 +36,8 @@ std::string escaped(std::string_view text) {
 
 }  // namespace
 
-PathPattern::PathPattern(const std::string& path) : path_(path), folder_(fs::path(path).parent_path().string()) {
+PathPattern::PathPattern(const std::string& path)
+    : path_(path), folder_(fs::path(path).parent_path().string()) {
   if (folder_.empty()) folder_ = ".";
   is_known_folder_ = folder_.find('{') == std::string::npos;
   const std::string name = fs::path(path).filename().string();
@@ -53,9 +54,9 @@ PathPattern::PathPattern(const std::string& path) : path_(path), folder_(fs::pat
       [&](std::string_view place) {
         const bool is_number = place == counts_ && !is_counted;
         if (is_number) is_counted = true;
-        pattern += is_number                              ? "([0-9]{1,18})"
+        pattern += is_number                             ? "([0-9]{1,18})"
                    : place == "epoch" || place == "step" ? "[0-9]{1,18}"
-                                                          : "-?(?:[0-9]+\\.[0-9]+|inf|nan)";
+                                                         : "-?(?:[0-9]+\\.[0-9]+|inf|nan)";
       });
   name_ = std::regex(pattern);
   residual_ = std::regex(pattern + "\\.residuals-[0-9]+-[0-9]+-of-[0-9]+");

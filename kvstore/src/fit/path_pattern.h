@@ -13,8 +13,10 @@ namespace heddle::fit_detail {
 class PathPattern {
  public:
   explicit PathPattern(const std::string& path);
-  int places() const { return places_; }                 // how many there are in the file's name
-  const std::string& counts() const { return counts_; }  // "step", else "epoch", if its name has that, else ""
+  int places() const { return places_; }  // how many there are in the file's name
+  const std::string& counts() const {
+    return counts_;
+  }  // "step", else "epoch", if its name has that, else ""
 
   // The path with numbers in the places; a place that nobody knows is left out.
   std::string filled(const FitRun& run, const FitValues& values) const;

@@ -193,8 +193,8 @@ std::map<std::string, NDArray> residuals_of(const std::string& path, const Train
                                             const Content& content) {
   const auto steps = content.trainer.find("steps");
   const auto workers = content.metadata.find(kCheckpointWorkers);
-  const bool has_any = workers == content.metadata.end() ||
-                       workers->second == std::to_string(trainer.store().workers());
+  const bool has_any =
+      workers == content.metadata.end() || workers->second == std::to_string(trainer.store().workers());
   if (steps == content.trainer.end() || !has_any) return {};
   return load_residuals(path, steps->second.item<std::int64_t>(), trainer);
 }
@@ -230,8 +230,7 @@ Content read_together(const std::string& path, const Checkpoint& checkpoint) {
 
 void load(const std::string& path, Checkpoint& checkpoint) {
   check_generators("load_checkpoint", checkpoint);
-  Content content =
-      checkpoint.trainer ? read_together(path, checkpoint) : read_content(path, checkpoint);
+  Content content = checkpoint.trainer ? read_together(path, checkpoint) : read_content(path, checkpoint);
   if (checkpoint.trainer) {
     // Checks the whole state before parameters are changed. set_state() is called again when they are
     // assigned, since it also assigns the parameters' values to the store.

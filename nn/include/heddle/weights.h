@@ -15,8 +15,9 @@
 namespace heddle {
 
 struct WeightReport {
-  std::vector<std::string> missing;      // parameters for which there is no array
-  std::vector<std::string> unexpected;   // arrays for which there is no parameter; "head.bias, as 9.bias" if it was renamed
+  std::vector<std::string> missing;  // parameters for which there is no array
+  std::vector<std::string>
+      unexpected;  // arrays for which there is no parameter; "head.bias, as 9.bias" if it was renamed
   std::vector<std::string> other_shape;  // "0.weight: (3, 4), wanted (4, 3)"
 
   bool complete() const { return missing.empty() && unexpected.empty() && other_shape.empty(); }
@@ -30,7 +31,8 @@ struct WeightOptions {
   std::map<std::string, std::string> rename = {};
   // Names of arrays that are not wanted, before they are renamed; * stands for any text, ? for a character.
   std::vector<std::string> ignore = {"*num_batches_tracked"};
-  bool strict = false;  // throws InvalidArgument with the report, before anything is changed, unless all weights fit
+  bool strict =
+      false;  // throws InvalidArgument with the report, before anything is changed, unless all weights fit
 };
 
 // Gives each parameter the values of the array of its name, converted to its dtype; those in the report are left as they are.

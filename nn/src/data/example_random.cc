@@ -1,7 +1,6 @@
-#include <heddle/data/example_random.h>
-
 #include <string>
 
+#include <heddle/data/example_random.h>
 #include <heddle/error.h>
 #include <heddle/random.h>
 

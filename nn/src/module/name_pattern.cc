@@ -1,6 +1,6 @@
-#include <heddle/name_pattern.h>
-
 #include <cstddef>
+
+#include <heddle/name_pattern.h>
 
 namespace heddle {
 

@@ -135,7 +135,8 @@ TEST_CASE("fit: a loss that is not finite on one rank ends both before the same 
         CAPTURE(messages[bad]);
         CAPTURE(messages[1 - bad]);
         const std::string name = std::to_string(bad);
-        CHECK(contains(messages[bad], "epoch 0, batch 2: the loss is nan on rank " + name + ": array 0 of the batch"));
+        CHECK(contains(messages[bad],
+                       "epoch 0, batch 2: the loss is nan on rank " + name + ": array 0 of the batch"));
         CHECK(contains(messages[1 - bad], "epoch 0, batch 2: the loss of rank " + name + " is not finite"));
         for (std::size_t rank = 0; rank < 2; ++rank) {
           REQUIRE(before[rank].size() == 6);
@@ -156,7 +157,7 @@ TEST_CASE("fit: ranks resume at the newest checkpoint that all of them have") {
   const std::vector<FitResult> wanted = trained_on_two_ranks(one.file("run-{step}.heddle"));
   for (const char* number : {"12", "15", "18"})
     REQUIRE(std::filesystem::remove(one.file("run-" + std::string(number) + ".heddle")));
-  std::filesystem::copy(one.path, other.path, std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy(one.path, other.path, std::filesystem::copy_options::recursive);
   REQUIRE(std::filesystem::remove(other.file("run-9.heddle")));
   REQUIRE(std::filesystem::remove(one.file("run-6.heddle")));
   write_file(other.file("run-12x.heddle"), "another file");
@@ -187,7 +188,7 @@ TEST_CASE("fit: ranks resume at the newest checkpoint that all of them have") {
 TEST_CASE("fit: if one rank cannot resume none does, and all are put back") {
   TemporaryDirectory one, other;
   trained_on_two_ranks(one.file("{step}"));
-  std::filesystem::copy(one.path, other.path, std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy(one.path, other.path, std::filesystem::copy_options::recursive);
   const auto refused = [&](const std::vector<std::string>& paths,
                            const std::function<void(FitOptions&, std::size_t)>& change = {}) {
     const Resumed resumed = resume_on_two_ranks(paths, change);

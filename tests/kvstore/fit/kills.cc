@@ -40,8 +40,8 @@ FitResult train(FitProgram& program, const std::string& checkpoint, bool is_one)
       std::make_shared<ReduceOnPlateau>(
           ReduceOnPlateauOptions{.factor = 0.5, .min_delta = 0.05, .patience = 1}),
       std::make_shared<EarlyStopping>(EarlyStoppingOptions{.patience = 20, .restore_best = true}),
-      std::make_shared<ModelCheckpoint>(
-          checkpoint, ModelCheckpointOptions{.every_steps = 1, .keep = is_one ? 0 : 3})};
+      std::make_shared<ModelCheckpoint>(checkpoint,
+                                        ModelCheckpointOptions{.every_steps = 1, .keep = is_one ? 0 : 3})};
   return program.result(program.fit(std::move(all)));
 }
 

@@ -11,9 +11,10 @@ namespace heddle {
 class ExampleRandom {
  public:
   ExampleRandom(std::uint64_t seed, std::int64_t epoch, std::int64_t index);
-  double uniform();                          // in [0, 1)
-  std::int64_t integer(std::int64_t below);  // 0 .. below - 1; throws InvalidArgument for a `below` less than 1
-  std::uint64_t bits();                      // 64 random bits: the seed of another generator
+  double uniform();  // in [0, 1)
+  std::int64_t integer(
+      std::int64_t below);  // 0 .. below - 1; throws InvalidArgument for a `below` less than 1
+  std::uint64_t bits();     // 64 random bits: the seed of another generator
   std::uint64_t seed() const { return seed_; }
   std::int64_t epoch() const { return epoch_; }  // for changes that grow with the training
   std::int64_t index() const { return index_; }  // of the example in the loader's dataset
