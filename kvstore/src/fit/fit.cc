@@ -442,6 +442,12 @@ std::string FitRun::Impl::refused_loss(const PendingStep& failed, const LossNotF
 }
 
 void FitRun::Impl::restore_before(const PendingStep& failed) {
+  for (const Parameter& one : trainer.parameters()) {
+    try {
+      one.value.wait();
+    } catch (...) {  // of this step, or on other ranks that of the gradients' sum
+    }
+  }
   trainer.clear_errors();
   for (const Parameter& one : net.state())
     one.value.engine().clear_error(one.value.var(), CallSite::current());

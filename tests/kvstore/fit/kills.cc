@@ -34,7 +34,7 @@ using Clock = std::chrono::steady_clock;
 // A training from the checkpoint on.
 FitResult train(FitProgram& program, const std::string& checkpoint, bool is_one) {
   FitOptions all = program.options(12);
-  all.batch = 4;
+  all.batch = is_one ? 4 : 6;  // each rank has several rows of the last batch
   all.resume = checkpoint;  // with {step}: the newest one
   all.callbacks = {
       std::make_shared<ReduceOnPlateau>(
