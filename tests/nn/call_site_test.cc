@@ -14,6 +14,7 @@
 #include <heddle/model_picture.h>
 #include <heddle/ops.h>
 #include <heddle/optimizer.h>
+#include <heddle/safetensors.h>
 #include <heddle/sequential.h>
 #include <heddle/summary.h>
 #include <heddle/summary_writer.h>
@@ -60,7 +61,9 @@ TEST_CASE("layers and what is in them name the line of the call") {
   AvgPool2d pool(2);
   Weighted weighted;
   check_site("load_weights", [&] { load_weights(Dense(3, 2).parameters(), {{"weight", ones({2, 3})}}); });
-  check_site("load_weights of a file", [&] { load_weights(Dense(3, 2), "no such file"); });
+  const TemporaryFile file;
+  save_safetensors(file.path, {.arrays = {{"weight", ones({2, 3})}}, .metadata = {}});
+  check_site("load_weights", [&] { load_weights(Dense(3, 2), file.path); });
   check_site("Module::operator()", [&] { net(image); });
   check_site("Module::operator()", [&] { others(rows); });
   check_site("Module::operator()", [&] { pool(image); });
