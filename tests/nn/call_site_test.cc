@@ -61,9 +61,9 @@ TEST_CASE("layers and what is in them name the line of the call") {
   AvgPool2d pool(2);
   Weighted weighted;
   check_site("load_weights", [&] { load_weights(Dense(3, 2).parameters(), {{"weight", ones({2, 3})}}); });
-  const TemporaryFile file;
-  save_safetensors(file.path, {.arrays = {{"weight", ones({2, 3})}}, .metadata = {}});
-  check_site("load_weights", [&] { load_weights(Dense(3, 2), file.path); });
+  const test::TemporaryFile weights;
+  save_safetensors(weights.path, {.arrays = {{"weight", ones({2, 3})}}, .metadata = {}});
+  check_site("load_weights", [&] { load_weights(Dense(3, 2), weights.path); });
   check_site("Module::operator()", [&] { net(image); });
   check_site("Module::operator()", [&] { others(rows); });
   check_site("Module::operator()", [&] { pool(image); });
