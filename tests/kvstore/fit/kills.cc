@@ -35,7 +35,7 @@ using Clock = std::chrono::steady_clock;
 FitResult train(FitProgram& program, const std::string& checkpoint, bool is_one) {
   FitOptions all = program.options(12);
   all.batch = is_one ? 4 : 6;  // each rank has several rows of the last batch
-  all.resume = checkpoint;  // with {step}: the newest one
+  all.resume = checkpoint;     // with {step}: the newest one
   all.callbacks = {
       std::make_shared<ReduceOnPlateau>(
           ReduceOnPlateauOptions{.factor = 0.5, .min_delta = 0.05, .patience = 1}),
