@@ -86,7 +86,7 @@ LAYERS = {
     "kvstore": {
         "stores": [],
         "training": ["stores"],
-        "fit": ["training"],
+        "fit": ["training", "stores"],
         "api": ["stores"],
         "wire": [],
         "membership": ["wire"],

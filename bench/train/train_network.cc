@@ -3,7 +3,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "support/support.h"
+#include "train/timed_steps.h"
 
 namespace heddle::bench {
 
@@ -36,19 +36,10 @@ TrainNetwork::TrainNetwork(int workers, std::int64_t batch, const MakeStore& mak
 }
 
 double TrainNetwork::run(int steps) {
-  engine_.wait_all();
-  const double start = now();
-  NDArray previous;
-  for (int i = 0; i < steps; ++i) {
-    const NDArray loss = train_step();
-    if (previous.defined()) previous.wait();  // limits the unfinished training steps to two
-    previous = loss;
-  }
-  engine_.wait_all();
-  const double seconds = now() - start;
-  const auto last = static_cast<double>(previous.item<float>());
+  const TimedSteps timed = timed_steps(engine_, steps, [&] { return train_step(); });
+  const auto last = static_cast<double>(timed.loss.item<float>());
   if (!std::isfinite(last)) throw std::runtime_error("heddle: the loss is " + std::to_string(last));
-  return static_cast<double>(steps * batch_) / seconds;
+  return static_cast<double>(steps * batch_) / timed.seconds;
 }
 
 NDArray TrainNetwork::train_step() {

@@ -115,6 +115,5 @@ Example Utterances::read(std::int64_t index) const {
       conv1d(array(samples, shape) + noise, fourier_, {}, {.stride = kHop}).reshape(2 * kWaves, -1);
   const NDArray energy = transpose(log(matmul(mel_, square(waves)) + 1e-6)) * 0.3;
   const NDArray features = energy - mean(energy, {0});
-  return {features, full({}, features.size(0), DType::i64),
-          array(labels, {static_cast<std::int64_t>(labels.size())})};
+  return {features, array(labels, {static_cast<std::int64_t>(labels.size())})};
 }

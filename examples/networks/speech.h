@@ -28,7 +28,7 @@ struct UtteranceOptions {
   double noise = 0.02;      // the largest deviation of white noise; recordings have about 0.1
 };
 
-// Examples {spectrogram f32 (frames, kBands), frames i64 (), words i64 (words)}; word i of the recordings is i + 1. Words have gaps
+// Examples {spectrogram f32 (frames, kBands), words i64 (words)}; word i of the recordings is i + 1. Words have gaps
 // of 0 to 0.3 s between them, 0.85 to 1.15 of the recording's speed, and half of its loudness to all.
 class Utterances : public heddle::Dataset {
  public:
@@ -36,7 +36,7 @@ class Utterances : public heddle::Dataset {
   std::int64_t size() const override { return options_.size; }
   std::vector<heddle::ExampleArray> arrays() const override {
     using heddle::DType, heddle::kInferred;
-    return {{DType::f32, {kInferred, kBands}}, {DType::i64, {}}, {DType::i64, {kInferred}}};
+    return {{DType::f32, {kInferred, kBands}}, {DType::i64, {kInferred}}};
   }
   heddle::Example read(std::int64_t index) const override;
   std::int64_t length(std::int64_t index) const override {

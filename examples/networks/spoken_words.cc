@@ -42,7 +42,7 @@ struct WordReader : Module {
   }
 };
 
-// Labels: words, and what the loader puts behind all arrays, the numbers of frames and of words.
+// Labels: words, the numbers of frames and of words.
 NDArray loss_of(const std::vector<NDArray>& outputs, const std::vector<NDArray>& labels) {
   return ctc_loss(outputs[1], labels[0], steps_of(labels[1]), labels[2]);
 }
@@ -99,9 +99,10 @@ bool run(const Options& options) {
   const Utterances test(recordings, {options.quick ? 60 : 500, 2 * options.seed + 1, least, most});
   const Utterances noisy(recordings, {test.size(), 2 * options.seed + 1, least, most, 0.1});
   LoaderOptions loading{.batch = options.quick ? 8 : 16, .shuffle = true, .seed = options.seed};
-  loading.bucket_by_length = 8, loading.pad = {0, 0, -1};
-  Loader train_loader(learn, loading), test_loader(test, {.pad = loading.pad});
-  Loader noisy_loader(noisy, {.pad = loading.pad});
+  loading.bucket_by_length = 8, loading.pad = {0, -1};
+  loading.arrays = {0, 2, 1, 2, 3};  // inputs: spectrograms, frames; labels: words, frames, numbers of words
+  const LoaderOptions testing{.pad = loading.pad, .arrays = loading.arrays};
+  Loader train_loader(learn, loading), test_loader(test, testing), noisy_loader(noisy, testing);
   std::printf("%zu words; %lld utterances, %lld more are held out\n", recordings->names.size(),
               static_cast<long long>(learn.size()), static_cast<long long>(test.size()));
 
@@ -125,8 +126,9 @@ bool run(const Options& options) {
   const NoGrad no_grad;
   for (std::int64_t i = 0; i < 4; ++i) {
     const Example example = test.read(i);
-    const std::vector<NDArray> out = net.run({expand_dims(example[0], 0), expand_dims(example[1], 0)});
-    const std::string note = recordings->text(example[2]) + " -> " + recordings->text(out[0][0]);
+    const NDArray frames = full({1}, example[0].size(0), DType::i64);
+    const std::vector<NDArray> out = net.run({expand_dims(example[0], 0), frames});
+    const std::string note = recordings->text(example[1]) + " -> " + recordings->text(out[0][0]);
     std::printf("  %s\n", note.c_str());
     if (i == 0) draw(options.picture, example[0], exp(out[1]), *recordings, note);
   }

@@ -35,6 +35,7 @@ from heddle._compression import (  # noqa: E402
     quantize as quantize,
 )
 from heddle._fit import History as History, evaluate as evaluate, fit as fit, predict as predict  # noqa: E402
+from heddle._weights import WeightReport as WeightReport, load_weights as load_weights  # noqa: E402
 from heddle import data as data, linalg as linalg, random as random  # noqa: E402, E401
 from heddle._numpy_functions import *  # noqa: E402, F403
 from heddle._numpy_methods import install as _install_methods  # noqa: E402
@@ -328,45 +329,6 @@ def block(arrays: _typing.Any) -> _heddle.NDArray:
         return _heddle.reshape(x, (1,) * (axes - x.ndim) + tuple(x.shape))
 
     return joined(arrays, axes - depth)
-
-
-class WeightReport(_typing.NamedTuple):
-    """What load_weights left as it was."""
-
-    missing: list[str]
-    """Parameters for which there is no array."""
-    unexpected: list[str]
-    """Arrays for which there is no parameter."""
-    other_shape: list[str]
-    """As "0.weight: (3, 4), wanted (4, 3)"."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether all weights fit."""
-        return not (self.missing or self.unexpected or self.other_shape)
-
-    def __str__(self) -> str:
-        kinds = (("missing", self.missing), ("unexpected", self.unexpected), ("of another shape", self.other_shape))
-        return "\n".join(f"{kind}: {name}" for kind, names in kinds for name in names) or "all weights fit"
-
-
-def load_weights(parameters: _typing.Sequence[_heddle.Parameter], arrays: _typing.Mapping[str, _heddle.NDArray]) -> WeightReport:
-    """Gives each parameter the values of the array of its name, converted to its dtype; those in the report are left as they are."""
-    for parameter in parameters:
-        if not isinstance(parameter, _heddle.Parameter):
-            raise TypeError(f"load_weights: parameters has a {type(parameter).__name__}; want Parameters")
-    names = {parameter.name for parameter in parameters}
-    report = WeightReport([], [name for name in arrays if name not in names], [])
-    with _heddle.no_grad():
-        for parameter in parameters:
-            value, given = parameter.value, arrays.get(parameter.name)
-            if given is None:
-                report.missing.append(parameter.name)
-            elif tuple(given.shape) != tuple(value.shape):
-                report.other_shape.append(f"{parameter.name}: {tuple(given.shape)}, wanted {tuple(value.shape)}")
-            else:
-                value[...] = given.astype(value.dtype)
-    return report
 
 
 def wait_all() -> None:

@@ -148,6 +148,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "inputs": ((int,), "an int"),
     "shuffle": ((bool,), "a bool"),
     "stop_on_nan": ((bool,), "a bool"),
+    "resume_stopped": ((bool,), "a bool"),
     "capture": ((bool, type(None)), "a bool or None"),
     "clip_norm": ((int, float), "a float"),
     "clip_value": ((int, float), "a float"),
@@ -229,6 +230,7 @@ def fit(
     capture: bool | None = None,
     stop_on_nan: bool = True,
     resume: str | _os.PathLike[str] = "",
+    resume_stopped: bool = False,
     save_on_interrupt: str | _os.PathLike[str] = "",
     generators: dict[str, _heddle.Generator] | None = None,
     notes: dict[str, str] | None = None,
@@ -238,8 +240,9 @@ def fit(
 
     loss: the name of an operator, such as cross_entropy; a function of (output, label); or a list with one for each output, each
     perhaps as (loss, weight). metrics: names, Metrics, or (metric, output). capture: None for layers of the library alone, True, or
-    False. resume: a checkpoint of a former fit(); a file that is missing is a beginning. Ctrl-C saves as callbacks and
-    `save_on_interrupt` say, and raises KeyboardInterrupt after a step.
+    False. resume: a checkpoint of a former fit(); a file that is missing is a beginning, and {epoch} or {step} in its name
+    stands for the newest one. A run that run.stop() has ended counts as finished, unless resume_stopped is set. Ctrl-C saves as
+    callbacks and `save_on_interrupt` say, and raises KeyboardInterrupt after a step.
     """
     all_callbacks = list(callbacks)
     if verbose and not any(isinstance(one, _heddle.Progress) for one in all_callbacks):
@@ -257,6 +260,7 @@ def fit(
         "capture": capture,
         "stop_on_nan": stop_on_nan,
         "resume": resume,
+        "resume_stopped": resume_stopped,
         "save_on_interrupt": save_on_interrupt,
         "generators": {} if generators is None else generators,
         "notes": {} if notes is None else notes,

@@ -138,13 +138,23 @@ int visit_loader(PyObject* self, visitproc visit, void* arg) {
 const PyType_Slot dataset_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(visit_dataset)}, {0, nullptr}};
 const PyType_Slot loader_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(visit_loader)}, {0, nullptr}};
 
-// A Python object with __getitem__.
+// Calls call(numbers) with a Python object for `random`, which goes on behind the numbers that the call has drawn. The object
+// has numbers of its own: Python code may keep it.
+template <class Call> Example with_random(ExampleRandom& random, Call call) {
+  const nb::object numbers = nb::cast(random);
+  Example example = call(numbers);
+  random = nb::cast<const ExampleRandom&>(numbers);
+  return example;
+}
+
+// A Python object with __getitem__, and perhaps with length() and read_with().
 class ObjectDataset final : public Dataset {
  public:
   ObjectDataset(nb::object object, std::int64_t size, std::vector<ExampleArray> arrays, nb::object length,
-                Where where)
+                nb::object read_with, Where where)
       : object_(std::move(object)), size_(size), arrays_(std::move(arrays)), where_(where) {
     if (!length.is_none()) length_ = Reference(std::move(length));
+    if (!read_with.is_none()) read_with_ = Reference(std::move(read_with));
   }
   std::int64_t size() const override { return size_; }
   std::vector<ExampleArray> arrays() const override { return arrays_; }
@@ -154,6 +164,14 @@ class ObjectDataset final : public Dataset {
       PyObject* const key = PyLong_FromLongLong(index);
       const nb::object held = nb::steal(key);
       return to_example(nb::steal(check(PyObject_GetItem(object_.get(), key))), where_);
+    });
+  }
+  Example read_with(std::int64_t index, ExampleRandom& random) const override {
+    if (!read_with_.get()) return read(index);
+    return in_python("read_with(" + std::to_string(index) + "), in a heddle.data.Loader", where_, [&] {
+      return with_random(random, [&](nb::handle numbers) {
+        return to_example(nb::borrow(read_with_.get())(index, numbers), where_);
+      });
     });
   }
   std::int64_t length(std::int64_t index) const override {
@@ -169,14 +187,14 @@ class ObjectDataset final : public Dataset {
     if (!object) raise_set();
     return object;
   }
-  Reference object_, length_;
+  Reference object_, length_, read_with_;
   std::int64_t size_;
   std::vector<ExampleArray> arrays_;
   Where where_;
 };
 
 PythonDataset object_dataset(nb::object object, std::int64_t size, nb::handle arrays, bool varying,
-                             nb::object length) {
+                             nb::object length, nb::object read_with) {
   const Where where = python_call_site();
   std::vector<ExampleArray> descriptions;
   if (!arrays.is_none()) {
@@ -188,17 +206,23 @@ PythonDataset object_dataset(nb::object object, std::int64_t size, nb::handle ar
     }
   }
   std::vector<PyObject*> held{object.ptr()};
-  if (!length.is_none()) held.push_back(length.ptr());
+  for (const nb::object& method : {length, read_with})
+    if (!method.is_none()) held.push_back(method.ptr());
   return {std::make_shared<ObjectDataset>(std::move(object), size, std::move(descriptions), std::move(length),
-                                          where),
+                                          std::move(read_with), where),
           std::move(held)};
 }
 
 class FunctionDataset final : public Dataset {
  public:
-  FunctionDataset(std::shared_ptr<const Dataset> dataset, nb::object fn, std::vector<ExampleArray> arrays,
-                  Where where)
-      : dataset_(std::move(dataset)), fn_(std::move(fn)), arrays_(std::move(arrays)), where_(where) {}
+  // `draws`: whether fn has random numbers as its last argument.
+  FunctionDataset(std::shared_ptr<const Dataset> dataset, nb::object fn, bool draws,
+                  std::vector<ExampleArray> arrays, Where where)
+      : dataset_(std::move(dataset)),
+        fn_(std::move(fn)),
+        draws_(draws),
+        arrays_(std::move(arrays)),
+        where_(where) {}
   std::int64_t size() const override { return dataset_->size(); }
   std::vector<ExampleArray> arrays() const override { return arrays_; }
   std::int64_t length(std::int64_t index) const override { return dataset_->length(index); }
@@ -206,8 +230,8 @@ class FunctionDataset final : public Dataset {
   bool reads_concurrently() const override { return false; }
   // The function may wait for its arguments. It gets copies of those whose arrays this op has declared, since ops may be
   // waiting for these that come later. Others are waited for here.
-  Example read(std::int64_t index) const override {
-    Example example = dataset_->read(index);
+  Example read_with(std::int64_t index, ExampleRandom& random) const override {
+    Example example = dataset_->read_with(index, random);
     const std::vector<NDArray> used = dataset_->used_arrays();
     for (NDArray& array : example) {
       if (!array.defined()) continue;
@@ -222,10 +246,17 @@ class FunctionDataset final : public Dataset {
       }
     }
     return in_python("the function of a heddle.data.MapDataset, of example " + std::to_string(index), where_,
-                     [&] { return to_example(nb::borrow(fn_.get())(*to_tuple(example)), where_); });
+                     [&] { return example_of(nb::borrow(fn_.get()), draws_, example, random, where_); });
   }
-  static Example example_of(nb::handle fn, const Example& example, Where where) {
-    return to_example(fn(*to_tuple(example)), where);
+  Example read(std::int64_t index) const override {
+    ExampleRandom random(0, 0, index);
+    return read_with(index, random);
+  }
+  static Example example_of(nb::handle fn, bool draws, const Example& example, ExampleRandom& random,
+                            Where where) {
+    if (!draws) return to_example(fn(*to_tuple(example)), where);
+    return with_random(
+        random, [&](nb::handle numbers) { return to_example(fn(*to_tuple(example), numbers), where); });
   }
 
  private:
@@ -239,6 +270,7 @@ class FunctionDataset final : public Dataset {
   }
   std::shared_ptr<const Dataset> dataset_;
   Reference fn_;
+  bool draws_;
   std::vector<ExampleArray> arrays_;
   Where where_;
 };
@@ -249,7 +281,7 @@ Example read_alone(const Dataset& dataset, std::int64_t index) {
   return dataset.read(index);
 }
 
-PythonDataset map_dataset(nb::handle dataset, nb::object fn, nb::handle arrays) {
+PythonDataset map_dataset(nb::handle dataset, nb::object fn, nb::handle arrays, bool draws) {
   const Where where = python_call_site();
   std::vector<ExampleArray> descriptions;
   if (!arrays.is_none()) {
@@ -257,12 +289,14 @@ PythonDataset map_dataset(nb::handle dataset, nb::object fn, nb::handle arrays) 
   } else {
     const Example first =
         interruptibly([held = nb::cast<PythonDataset&>(dataset).dataset] { return read_alone(*held, 0); });
-    for (const NDArray& array : FunctionDataset::example_of(fn, first, where))
+    ExampleRandom random(0, 0, 0);
+    for (const NDArray& array : FunctionDataset::example_of(fn, draws, first, random, where))
       descriptions.push_back({array.dtype(), array.shape()});
   }
   std::vector<PyObject*> held{dataset.ptr(), fn.ptr()};
-  return {std::make_shared<FunctionDataset>(part(dataset), std::move(fn), std::move(descriptions), where),
-          std::move(held)};
+  return {
+      std::make_shared<FunctionDataset>(part(dataset), std::move(fn), draws, std::move(descriptions), where),
+      std::move(held)};
 }
 
 void bind_datasets(nb::module_& m) {
@@ -284,9 +318,9 @@ void bind_datasets(nb::module_& m) {
           "_arrays", [](const PythonDataset& self) { return described(self.dataset->arrays()); },
           nb::sig("def _arrays(self) -> list[tuple[DType, tuple[int | None, ...]]]"));
   m.def("_object_dataset", &object_dataset, "object"_a, "size"_a, "arrays"_a.none(), "varying"_a,
-        "length"_a.none(),
-        nb::sig("def _object_dataset(object: object, size: int, arrays: Any, varying: bool, length: Any) -> "
-                "_Dataset"));
+        "length"_a.none(), "read_with"_a.none(),
+        nb::sig("def _object_dataset(object: object, size: int, arrays: Any, varying: bool, length: Any, "
+                "read_with: Any) -> _Dataset"));
   m.def(
       "_array_dataset",
       [](nb::list objects) {
@@ -316,8 +350,45 @@ void bind_datasets(nb::module_& m) {
         return PythonDataset{std::make_shared<ConcatDataset>(std::move(parts)), std::move(held)};
       },
       "datasets"_a, nb::sig("def _concat_dataset(datasets: list[_Dataset]) -> _Dataset"));
-  m.def("_map_dataset", &map_dataset, "dataset"_a, "fn"_a, "arrays"_a.none(),
-        nb::sig("def _map_dataset(dataset: _Dataset, fn: object, arrays: Any) -> _Dataset"));
+  m.def("_map_dataset", &map_dataset, "dataset"_a, "fn"_a, "arrays"_a.none(), "draws"_a,
+        nb::sig("def _map_dataset(dataset: _Dataset, fn: object, arrays: Any, draws: bool) -> _Dataset"));
+}
+
+// 64 bits, as those of a loader's seed.
+std::uint64_t seed_in(ArgumentOf of, nb::handle seed) {
+  if (PyLong_Check(seed.ptr())) {
+    const std::uint64_t bits = PyLong_AsUnsignedLongLong(seed.ptr());
+    if (!PyErr_Occurred()) return bits;
+    PyErr_Clear();
+  }
+  return static_cast<std::uint64_t>(int_argument(of, seed));
+}
+
+void bind_random(nb::module_& m) {
+  nb::class_<ExampleRandom>(m, "ExampleRandom",
+                            "Random numbers of one example in one epoch: the same ones whenever it is read.")
+      .def(
+          "__init__",
+          [](ExampleRandom* self, nb::handle seed, nb::handle epoch, nb::handle index) {
+            const char* const function = "ExampleRandom";
+            new (self)
+                ExampleRandom(seed_in({function, "seed"}, seed), int_argument({function, "epoch"}, epoch, 0),
+                              int_argument({function, "index"}, index, 0));
+          },
+          "seed"_a, "epoch"_a, "index"_a,
+          nb::sig("def __init__(self, seed: int, epoch: int, index: int) -> None"))
+      .def("uniform", &ExampleRandom::uniform, "A float in [0, 1).")
+      .def(
+          "integer",
+          [](ExampleRandom& self, nb::handle below) {
+            return self.integer(int_argument({"ExampleRandom.integer", "below"}, below, 1));
+          },
+          "below"_a, nb::sig("def integer(self, below: int) -> int"), "An int, 0 to below - 1.")
+      .def("bits", &ExampleRandom::bits, "64 random bits, as in numpy.random.default_rng(random.bits()).")
+      .def_prop_ro("seed", &ExampleRandom::seed, "That of the loader.")
+      .def_prop_ro("epoch", &ExampleRandom::epoch,
+                   "The epoch, from 0: for changes that grow with the training.")
+      .def_prop_ro("index", &ExampleRandom::index, "The example's number in the loader's dataset.");
 }
 
 void bind_augmentation(nb::module_& m) {
@@ -347,7 +418,8 @@ void bind_augmentation(nb::module_& m) {
 PythonLoader make_loader(nb::handle dataset, std::int64_t batch, bool shuffle, std::uint64_t seed, int rank,
                          int ranks, bool drop_remainder, bool drop_last, int ahead,
                          std::int64_t bucket_by_length, std::vector<double> pad, std::int64_t pad_multiple,
-                         std::optional<Augmentation> augment_images, int augment_array, bool skip_bad) {
+                         std::vector<int> arrays, std::optional<Augmentation> augment_images,
+                         int augment_array, bool skip_bad) {
   const Where where = python_call_site();
   default_engine_is_used();
   LoaderOptions options{.batch = batch,
@@ -361,6 +433,7 @@ PythonLoader make_loader(nb::handle dataset, std::int64_t batch, bool shuffle, s
                         .bucket_by_length = bucket_by_length,
                         .pad = std::move(pad),
                         .pad_multiple = pad_multiple,
+                        .arrays = std::move(arrays),
                         .augment = std::move(augment_images),
                         .augment_array = augment_array,
                         .skip_bad = skip_bad};
@@ -409,16 +482,18 @@ void bind_loader(nb::module_& m) {
           nb::sig("def _arrays(self) -> list[tuple[DType, tuple[int | None, ...]]]"));
   m.def("_make_loader", &make_loader, "dataset"_a, "batch"_a, "shuffle"_a, "seed"_a, "rank"_a, "ranks"_a,
         "drop_remainder"_a, "drop_last"_a, "ahead"_a, "bucket_by_length"_a, "pad"_a, "pad_multiple"_a,
-        "augment"_a.none(), "augment_array"_a, "skip_bad"_a,
-        nb::sig("def _make_loader(dataset: _Dataset, batch: int, shuffle: bool, seed: int, rank: int, "
-                "ranks: int, drop_remainder: bool, drop_last: bool, ahead: int, bucket_by_length: int, "
-                "pad: Sequence[float], pad_multiple: int, augment: _Augmentation | None, "
-                "augment_array: int, skip_bad: bool) -> _Loader"));
+        "arrays"_a, "augment"_a.none(), "augment_array"_a, "skip_bad"_a,
+        nb::sig(
+            "def _make_loader(dataset: _Dataset, batch: int, shuffle: bool, seed: int, rank: int, "
+            "ranks: int, drop_remainder: bool, drop_last: bool, ahead: int, bucket_by_length: int, "
+            "pad: Sequence[float], pad_multiple: int, arrays: Sequence[int], augment: _Augmentation | None, "
+            "augment_array: int, skip_bad: bool) -> _Loader"));
 }
 
 }  // namespace
 
 void bind_data(nb::module_& m) {
+  bind_random(m);
   bind_datasets(m);
   bind_augmentation(m);
   bind_loader(m);

@@ -16,6 +16,7 @@
 #include <heddle/npy.h>
 #include <heddle/npz.h>
 #include <heddle/safetensors.h>
+#include <heddle/weights.h>
 
 #include "arguments.h"
 #include "arrays/array.h"
@@ -91,6 +92,13 @@ Arrays load_arrays_npz(nb::handle path, nb::handle device) {
   default_engine_is_used();
   return interruptibly([file = path_of("load_npz", path), on = device_of("load_npz", device),
                         where = python_call_site()] { return load_npz(file, on, where); });
+}
+
+nb::tuple load_named_weights(const std::vector<Parameter>& parameters, const Arrays& arrays,
+                             const Texts& rename, const std::vector<std::string>& ignore, bool strict) {
+  const WeightReport report = load_weights(
+      parameters, arrays, {.rename = rename, .ignore = ignore, .strict = strict}, python_call_site());
+  return nb::make_tuple(report.missing, report.unexpected, report.other_shape);
 }
 
 char one_character(ArgumentOf of, const std::string& text) {
@@ -270,6 +278,10 @@ void bind_files(nb::module_& m) {
         });
       },
       "path"_a, nb::sig("def load_safetensors_metadata(path: str | os.PathLike[str]) -> dict[str, str]"));
+  m.def("_load_weights", &load_named_weights, "parameters"_a, "arrays"_a, "rename"_a, "ignore"_a, "strict"_a,
+        nb::sig("def _load_weights(parameters: list[Parameter], arrays: dict[str, NDArray], rename: "
+                "dict[str, str], "
+                "ignore: list[str], strict: bool) -> tuple[list[str], list[str], list[str]]"));
   m.def("save_checkpoint", &write_checkpoint, "path"_a, "parameters"_a = std::vector<Parameter>{},
         "trainer"_a = nb::none(), "generators"_a = nb::dict(), "counters"_a = nb::dict(),
         "arrays"_a = Arrays{}, "notes"_a = Texts{},

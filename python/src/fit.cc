@@ -169,6 +169,7 @@ nb::tuple fit_for_python(nb::object net, nb::object trainer, nb::handle data, nb
                  .capture = capture_of(given["capture"]),
                  .stop_on_nan = nb::cast<bool>(given["stop_on_nan"]),
                  .resume = path_of("fit", given["resume"]),
+                 .resume_stopped = nb::cast<bool>(given["resume_stopped"]),
                  .save_on_interrupt = path_of("fit", given["save_on_interrupt"]),
                  .notes = nb::cast<std::map<std::string, std::string>>(given["notes"])};
   for (auto [name, generator] : nb::cast<nb::dict>(given["generators"]))

@@ -63,7 +63,8 @@ TEST_CASE("wrong datasets are refused") {
           ConcatDataset({range(0, 3), ArrayDataset({ones({2})})});
         }) == "ConcatDataset: dataset 1 has f32 () as array 0, and those before i64 ()");
   CHECK(message_of([] { ConcatDataset({}); }) == "ConcatDataset: no datasets; wanted one or more");
-  CHECK(message_of([] { MapDataset(range(0, 3), {}, {}); }) == "MapDataset: fn is empty; wanted a function");
+  CHECK(message_of([] { MapDataset(range(0, 3), MapDataset::Function(), {}); }) ==
+        "MapDataset: fn is empty; wanted a function");
   CHECK(message_of([] { range(0, 3).read(3); }) == "ArrayDataset: example 3 of 3");
 }
 

@@ -17,6 +17,7 @@
 #include <heddle/optimizer.h>
 #include <heddle/pruning.h>
 #include <heddle/quantize.h>
+#include <heddle/safetensors.h>
 #include <heddle/sequential.h>
 #include <heddle/summary.h>
 #include <heddle/summary_writer.h>
@@ -63,6 +64,9 @@ TEST_CASE("layers and what is in them name the line of the call") {
   AvgPool2d pool(2);
   Weighted weighted;
   check_site("load_weights", [&] { load_weights(Dense(3, 2).parameters(), {{"weight", ones({2, 3})}}); });
+  const test::TemporaryFile weights;
+  save_safetensors(weights.path, {.arrays = {{"weight", ones({2, 3})}}, .metadata = {}});
+  check_site("load_weights", [&] { load_weights(Dense(3, 2), weights.path); });
   check_site("Module::operator()", [&] { net(image); });
   check_site("Module::operator()", [&] { others(rows); });
   check_site("Module::operator()", [&] { pool(image); });

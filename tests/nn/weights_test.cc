@@ -1,3 +1,4 @@
+#include <files.h>
 #include <map>
 #include <message_of.h>
 #include <string>
@@ -6,7 +7,9 @@
 #include <doctest/doctest.h>
 
 #include <heddle/layers.h>
+#include <heddle/name_pattern.h>
 #include <heddle/ops.h>
+#include <heddle/safetensors.h>
 #include <heddle/sequential.h>
 #include <heddle/weights.h>
 
@@ -45,4 +48,52 @@ TEST_CASE("undefined weights are refused by name") {
       "backward()";
   CHECK(message_of([&] { load_weights({{"a", w}}, {{"a", NDArray()}}); }) == message);
   CHECK(message_of([&] { load_weights({{"a", NDArray()}}, {{"a", w}}); }) == message);
+}
+
+TEST_CASE("weights of other names are renamed, ignored, and refused where they do not all fit") {
+  TemporaryDirectory directory;
+  const std::string path = directory.file("net.safetensors");
+  save_safetensors(path, {.arrays = {{"module.body.conv.weight", ones({2, 3})},
+                                     {"module.body.conv.bias", full({2}, 2.0, DType::f64)},
+                                     {"module.bodyguard.bias", zeros({2})},
+                                     {"module.bn.num_batches_tracked", full({}, 7, DType::i64)},
+                                     {"head", full({2}, 3.0)}},
+                          .metadata = {}});
+  Sequential net{Dense(3, 2), BatchNorm(2)};
+  const WeightOptions options{.rename = {{"module", ""}, {"module.body.conv", "0"}, {"head", "1.weight"}}};
+  const WeightReport report = load_weights(net, path, options);
+  CHECK(report.missing == std::vector<std::string>{"1.bias", "1.running_mean", "1.running_var"});
+  CHECK(report.unexpected == std::vector<std::string>{"module.bodyguard.bias, as bodyguard.bias"});
+  CHECK(report.other_shape.empty());
+  CHECK(net.state()[0].value.to_vector<float>() == std::vector<float>(6, 1));
+  CHECK(net.state()[1].value.to_vector<float>() == std::vector<float>(2, 2));
+  CHECK(net.state()[2].value.to_vector<float>() == std::vector<float>(2, 3));
+
+  const std::map<std::string, NDArray> arrays{
+      {"a.weight", zeros({2, 3})}, {"b.weight", zeros({2, 3})}, {"bias", ones({2})}};
+  const auto refused = [&](const WeightOptions& with) {
+    return message_of<InvalidArgument>([&] { load_weights(net.parameters(), arrays, with); });
+  };
+  CHECK(refused({.rename = {{"a", "0"}, {"b", "0"}}}) ==
+        "load_weights: 'a.weight' and 'b.weight' are both renamed to '0.weight'");
+  CHECK(refused({.rename = {{"weight", "0"}}}) ==
+        "load_weights: rename has 'weight', which no name of an array begins with");
+  CHECK(refused({.rename = {{"a", "0"}, {"", "0"}}, .ignore = {"b.*"}, .strict = true}) ==
+        "load_weights: missing: 1.weight, 1.bias");
+  CHECK(net.state()[0].value.to_vector<float>() == std::vector<float>(6, 1));
+  CHECK(load_weights(net.parameters(), arrays, {.rename = {{"a", "0"}, {"", "0"}}, .ignore = {"b.*"}})
+            .to_string() == "missing: 1.weight, 1.bias");
+  CHECK(net.state()[0].value.to_vector<float>() == std::vector<float>(6, 0));
+  CHECK(net.state()[1].value.to_vector<float>() == std::vector<float>(2, 1));
+  CHECK(message_of<Error>([&] { load_weights(net, directory.file("none")); }).find("none") !=
+        std::string::npos);
+}
+
+TEST_CASE("patterns of names") {
+  CHECK(fits_pattern("*", ""));
+  CHECK(fits_pattern("*.b?as", "0.1.bias"));
+  CHECK(fits_pattern("a*b*c", "aXbYbZc"));
+  CHECK_FALSE(fits_pattern("a*b", "abc"));
+  CHECK_FALSE(fits_pattern("", "a"));
+  CHECK_FALSE(fits_pattern("a?", "a"));
 }

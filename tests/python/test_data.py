@@ -115,6 +115,67 @@ def test_subsets_concatenations_and_maps():
         base[10]
 
 
+class Drawn(data.Dataset):
+    """A random number of random numbers, and the epoch."""
+
+    arrays = [("f64", (None,)), ("i64", ())]
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, index):
+        return self.read_with(index, data.ExampleRandom(0, 0, index))
+
+    def read_with(self, index, random):
+        assert isinstance(random, data.ExampleRandom) and random.index == index
+        return np.random.default_rng(random.bits()).random(random.integer(3) + 1), random.epoch
+
+
+def test_datasets_and_maps_draw_random_numbers_of_the_epoch():
+    def epoch_of(dataset, epoch, first=0, **options):
+        loader = data.Loader(dataset, batch=4, shuffle=True, seed=3, pad=0, **options)
+        return [[array.tolist() for array in batch] for batch in loader.start(epoch, first)]
+
+    whole = epoch_of(Drawn(), 1)
+    assert whole == epoch_of(Drawn(), 1, ahead=0) and whole[2:] == epoch_of(Drawn(), 1, 2)
+    assert whole[0][1] == [1] * 4 and whole[0][0] != epoch_of(Drawn(), 2)[0][0]
+    indices = data.Loader(Drawn(), batch=4, shuffle=True, seed=3, pad=0).indices(1, 0)
+    for row, length, index in zip(whole[0][0], whole[0][2], indices, strict=True):
+        wanted = Drawn().read_with(index, data.ExampleRandom(3, 1, index))[0]
+        assert row[:length] == wanted.tolist()
+    assert Drawn()[4][1] == 0
+
+    base = data.ArrayDataset(np.zeros(10))
+    once = data.MapDataset(base, lambda x, random: x + random.uniform(), random=True)
+    twice = data.MapDataset(data.Subset(once, range(10)), lambda x, random: (x, random.uniform(), random.seed % 1000), random=True)
+    values, others, seeds = next(data.Loader(twice, batch=10, seed=2**64 - 1).start(5))
+    for index in range(10):
+        random = data.ExampleRandom(2**64 - 1, 5, index)
+        assert [values[index].item(), others[index].item()] == pytest.approx([random.uniform(), random.uniform()])
+    assert seeds.tolist() == [(2**64 - 1) % 1000] * 10
+    assert once[2][0].item() == data.ExampleRandom(0, 0, 2).uniform()
+
+    class Method(data.ArrayDataset):
+        def read_with(self, index, random):
+            return super().__getitem__(index)[0] + 1
+
+    assert next(data.Loader(Method(np.zeros(3)), batch=3))[0].tolist() == [1, 1, 1]
+
+
+def test_a_batch_has_the_arrays_that_are_wanted():
+    class Texts(Lists):
+        arrays = [("i64", (None,)), ("i64", ())]
+
+        def __getitem__(self, index):
+            return np.arange(index + 1), index
+
+    loader = data.Loader(Texts(4), batch=4, pad=-1, arrays=[0, 2, 1])
+    assert loader.arrays == [(heddle.i64, (None,)), (heddle.i64, ()), (heddle.i64, ())]
+    tokens, lengths, labels = next(loader)
+    assert tokens[1].tolist() == [0, 1, -1, -1] and lengths.tolist() == [1, 2, 3, 4] and labels.tolist() == [0, 1, 2, 3]
+    assert next(data.Loader(Texts(4), batch=4, arrays=np.array([1])))[0].tolist() == [0, 1, 2, 3]
+
+
 class Ragged(Lists):
     def __getitem__(self, index):
         return np.zeros(index, np.uint8)
@@ -441,6 +502,12 @@ def test_wrong_calls():
         (lambda: data.Vocabulary("word", ["a"], unknown=1), heddle.InvalidArgument, "Vocabulary: unknown is 1"),
         (lambda: data.Loader(base).start(-1), heddle.InvalidArgument, "epoch is -1"),
         (lambda: len(data.Dataset()), TypeError, "Dataset needs __len__"),
+        (lambda: data.Loader(base, arrays=[1]), heddle.InvalidArgument, r"Loader: arrays\[0\] is 1; wanted 0 to 0"),
+        (lambda: data.Loader(base, arrays=0), TypeError, "Loader: arrays is a int; want a list"),
+        (lambda: data.Loader(base, arrays=["x"]), TypeError, "Loader: arrays is a str; want an int"),
+        (lambda: data.MapDataset(base, print, random=1), TypeError, "MapDataset: random is a int; want a bool"),
+        (lambda: data.ExampleRandom(0, -1, 0), heddle.InvalidArgument, "ExampleRandom: epoch is -1"),
+        (lambda: data.ExampleRandom(0, 0, 0).integer(0), heddle.InvalidArgument, "below is 0"),
     ):
         with pytest.raises(error, match=text):
             call()

@@ -116,6 +116,57 @@ def test_a_loader_with_lengths_resumes_within_an_epoch(tmp_path):
     assert train([], tmp_path / "run.safetensors") == whole and whole[2] == 9
 
 
+def test_lengths_of_a_loader_are_an_input(tmp_path):
+    class Texts:
+        def __len__(self):
+            return 120
+
+        def __getitem__(self, index):
+            tokens = np.random.default_rng(index).integers(1, 8, index % 6 + 1)
+            return tokens, np.int64(3 in tokens)
+
+    class Reader(heddle.Module):
+        def __init__(self):
+            super().__init__()
+            self.words = heddle.Embedding(8, 12, generator=heddle.Generator(1))
+            self.gru = heddle.Gru(12, 12, generator=heddle.Generator(2))
+            self.logits = heddle.Dense(12, 2, generator=heddle.Generator(3))
+
+        def forward(self, tokens, lengths):
+            return self.logits(self.gru.run(self.words(tokens), lengths=lengths)[1][0])
+
+    net = Reader()
+    loader = heddle.data.Loader(Texts(), batch=20, shuffle=True, seed=4, pad=0, arrays=(0, 2, 1))
+    trainer = heddle.Trainer(net.parameters(), "adam", {"lr": 0.02})
+    history = heddle.fit(net, trainer, loader, loss="cross_entropy", metrics="accuracy", epochs=15, validation=loader, verbose=False)
+    assert history["val_accuracy"][-1] > 0.95
+    assert heddle.evaluate(net, loader, metrics="accuracy")["accuracy"] == history["val_accuracy"][-1]
+    assert heddle.predict(net, loader, inputs=2).shape == (120, 2)
+
+
+def test_the_newest_checkpoint_is_found_and_a_stopped_run_goes_on_if_told_to(tmp_path):
+    x, y = points()
+
+    class Stops(heddle.Callback):
+        def on_epoch_end(self, run, values):
+            if run.epoch == 1:
+                run.stop("enough")
+
+    def train(callbacks, **options):
+        net, trainer = program()
+        history = heddle.fit(net, trainer, (x, y), loss="cross_entropy", epochs=4, callbacks=callbacks, verbose=False, **options)
+        return history.stopped, trainer.steps, weights(net)
+
+    whole = train([])
+    pattern = tmp_path / "run-{epoch}"
+    stopped = train([Stops(), heddle.ModelCheckpoint(pattern)], resume=pattern)
+    assert stopped[:2] == ("enough", 6) and sorted(one.name for one in tmp_path.iterdir()) == ["run-1", "run-2"]
+    assert train([], resume=pattern) == stopped
+    assert train([], resume=pattern, resume_stopped=True) == whole
+    with pytest.raises(TypeError, match="fit: resume_stopped is a int; want a bool"):
+        train([], resume_stopped=1)
+
+
 def test_callbacks_see_the_training():
     x, y = points()
     net, trainer = program()

@@ -477,6 +477,38 @@ def test_weights_are_loaded_by_name():
         heddle.load_weights([3], {})
 
 
+def test_weights_of_other_names_are_loaded_from_files_and_mappings(tmp_path):
+    net = heddle.Sequential(heddle.Dense(2, 3), heddle.BatchNorm(3), heddle.Dense(3, 1))
+    weights = {
+        "module.fc1.weight": np.ones((3, 2)), "module.fc1.bias": np.ones(3), "module.bn.weight": np.ones(3), "module.bn.bias": np.ones(3),
+        "module.bn.running_mean": np.full(3, 5.0), "module.bn.running_var": np.ones(3), "module.bn.num_batches_tracked": np.int64(3),
+        "module.head.weight": np.ones((1, 3)), "module.head.bias": np.ones(1),
+    }  # fmt: skip
+    rename = {"module.fc1": "0", "module.bn": "1", "module.head": "2"}
+    assert heddle.load_weights(net, weights, rename=rename, strict=True).complete
+    assert {one.name: one.value.detach().tolist() for one in net.state()}["1.running_mean"] == [5] * 3
+    for path, save in (("w.safetensors", heddle.save_safetensors), ("w.npz", heddle.save_npz)):
+        save(tmp_path / path, {name: heddle.asarray(one) * 2 for name, one in weights.items()})
+        assert heddle.load_weights(net, tmp_path / path, rename=rename, strict=True) == ([], [], [])
+        assert net.state()[0].value.detach().tolist() == [[2, 2]] * 3
+        heddle.load_weights(net, weights, rename=rename)
+    report = heddle.load_weights(net, weights, rename={"module.fc1": "0", "module": ""}, ignore=["*.bn.*"])
+    assert report.unexpected == ["module.head.bias, as head.bias", "module.head.weight, as head.weight"]
+    assert report.missing == [one.name for one in net.state()[2:]]
+    for call, kind, message in [
+        (lambda: heddle.load_weights(net, weights, strict=True), heddle.InvalidArgument, "load_weights: missing: 0.weight, 0.bias"),
+        (lambda: heddle.load_weights(net, weights, rename={"body": ""}), heddle.InvalidArgument, "rename has 'body', which no name"),
+        (lambda: heddle.load_weights(net, weights, rename={"module.fc1": "0", "module.head": "0"}), heddle.InvalidArgument, "both renamed to '0.bias'"),
+        (lambda: heddle.load_weights(net, weights, rename=["a"]), TypeError, "load_weights: rename is"),
+        (lambda: heddle.load_weights(net, weights, ignore="a"), TypeError, "load_weights: ignore is 'a'; want a list"),
+        (lambda: heddle.load_weights(net, weights, strict=1), TypeError, "load_weights: strict is a int; want a bool"),
+        (lambda: heddle.load_weights(net, 3), TypeError, "load_weights: arrays is a int; want a dict of arrays, or the path of a file"),
+        (lambda: heddle.load_weights(net, tmp_path / "none"), heddle.Error, "none"),
+    ]:
+        with pytest.raises(kind, match=message):
+            call()
+
+
 def test_the_value_of_a_parameter_is_the_parameters_own():
     parameter = heddle.Parameter("x", heddle.ones(3))
     assert not parameter.value.requires_grad

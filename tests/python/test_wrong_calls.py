@@ -61,6 +61,7 @@ INSTANCES = {
     "Callback": heddle.Callback,
     "CheckpointSave": lambda: heddle.CheckpointWriter().save(os.path.join(tempfile.mkdtemp(), "empty")),
     "Communicator": lambda: heddle.Communicator.local(1)[0],
+    "ExampleRandom": lambda: heddle.ExampleRandom(0, 0, 0),
     "FitRun": lambda: made_run(),
     "Completion": made_completion,
     "Conv2d": lambda: heddle.Conv2d(1, 1, 1),

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "support/support.h"
 #include "train/networks/network.h"
+#include "train/timed_steps.h"
 
 namespace heddle::bench {
 namespace {
@@ -60,17 +60,8 @@ class TrainingChild {
   }
 
   void print_speed(int steps) {
-    engine_.wait_all();
-    const double start = now();
-    NDArray previous;
-    for (int i = 0; i < steps; ++i) {
-      const NDArray loss = next_step();
-      if (previous.defined()) previous.wait();  // limits the unfinished training steps to two
-      previous = loss;
-    }
-    engine_.wait_all();
-    const double seconds = now() - start;
-    std::cout << steps / seconds << " " << previous.item<float>() << std::endl;
+    const TimedSteps timed = timed_steps(engine_, steps, [&] { return next_step(); });
+    std::cout << steps / timed.seconds << " " << timed.loss.item<float>() << std::endl;
   }
 
  private:

@@ -28,7 +28,7 @@ def mel_bands() -> np.ndarray:
 
 
 class Utterances:
-    """Examples (spectrogram (frames, BANDS), frames, words (words)); word i of the recordings is i + 1. A dataset for a Loader."""
+    """Examples (spectrogram (frames, BANDS), words (words)); word i of the recordings is i + 1. A dataset for a Loader."""
 
     window, mel = np.hanning(FRAME), mel_bands()
 
@@ -38,7 +38,7 @@ class Utterances:
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, index: int) -> tuple[np.ndarray, int, np.ndarray]:
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         draw = np.random.default_rng((self.seed, index))
         words = draw.integers(0, len(self.sounds), draw.integers(self.least, self.most + 1))
         parts = [np.zeros(RATE // 10)]
@@ -50,7 +50,7 @@ class Utterances:
         samples += draw.uniform(0.001, 0.02) * draw.standard_normal(len(samples))
         frames = np.lib.stride_tricks.sliding_window_view(samples, FRAME)[::HOP]
         energy = 0.3 * np.log(np.abs(np.fft.rfft(frames * self.window)) ** 2 @ self.mel + 1e-6)
-        return (energy - energy.mean(axis=0)).astype(np.float32), len(energy), words + 1
+        return (energy - energy.mean(axis=0)).astype(np.float32), words + 1
 
 
 def steps_of(frames: heddle.NDArray) -> heddle.NDArray:
@@ -74,7 +74,7 @@ class WordReader(heddle.Module):
 
 
 def loss_of(outputs: list[heddle.NDArray], labels: list[heddle.NDArray]) -> heddle.NDArray:
-    """Labels: words, and what the loader puts behind all arrays, the numbers of frames and of words."""
+    """Labels: words, the numbers of frames and of words."""
     words, frames, lengths = labels
     return heddle.ctc_loss(outputs[1], words, steps_of(frames), lengths)
 
@@ -87,8 +87,9 @@ def run(options: argparse.Namespace) -> bool:
     least, most = (1, 3) if options.quick else (2, 6)
     learn = Utterances(sounds, 400 if options.quick else 4000, 2 * options.seed, least, most)
     test = Utterances(sounds, 60 if options.quick else 500, 2 * options.seed + 1, least, most)
-    loader = data.Loader(learn, 8 if options.quick else 16, shuffle=True, seed=options.seed, pad=(0, 0, -1))
-    held_out = data.Loader(test, 32, pad=(0, 0, -1))
+    arrays = (0, 2, 1, 2, 3)  # inputs: spectrograms, frames; labels: words, frames, numbers of words
+    loader = data.Loader(learn, 8 if options.quick else 16, shuffle=True, seed=options.seed, pad=(0, -1), arrays=arrays)
+    held_out = data.Loader(test, 32, pad=(0, -1), arrays=arrays)
     print(f"{len(sounds)} words; {len(learn)} utterances, {len(test)} more are held out")
 
     sizes = (48, 1) if options.quick else (96, 2)
@@ -104,9 +105,9 @@ def run(options: argparse.Namespace) -> bool:
 
     errors = heddle.evaluate(net, held_out, metrics=metrics, labels=3)["word_errors"]
     net.train(False)
-    for spectrogram, frames, said in (test[i] for i in range(4)):
+    for spectrogram, said in (test[i] for i in range(4)):
         with heddle.no_grad():
-            heard = net(heddle.array(spectrogram[None]), heddle.array([frames]))[0][0].tolist()
+            heard = net(heddle.array(spectrogram[None]), heddle.array([len(spectrogram)]))[0][0].tolist()
         print("  " + " -> ".join(" ".join(files[word - 1].stem for word in words if word > 0) for words in (said, heard)))
     wanted = options.wanted or (0.5 if options.quick else 0.05)
     print(f"held out: word error rate {errors:.3f}\nwanted: at most {wanted:.3f}")

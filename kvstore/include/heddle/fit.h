@@ -99,7 +99,10 @@ struct FitOptions {
   bool stop_on_nan =
       true;  // a loss that is NaN or infinite throws, names the layer, and leaves the weights before it;
              // with a LossScaler its step changes nothing, and the training goes on
-  std::string resume{};  // a checkpoint of a former fit(), to go on from; a missing file: from the beginning
+  // A checkpoint of a former fit(), to go on from; a missing file: from the beginning. {epoch} or {step} in the file's name: the
+  // newest one that all ranks have. A run that run.stop() has ended counts as finished, unless resume_stopped is set.
+  std::string resume{};
+  bool resume_stopped = false;
   std::string save_on_interrupt{};                 // where Ctrl-C saves a checkpoint
   std::map<std::string, Generator*> generators{};  // in checkpoints, besides the thread's default_generator()
   std::map<std::string, std::string> notes{};      // in checkpoints

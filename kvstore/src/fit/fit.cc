@@ -15,6 +15,7 @@
 #include "fit/evaluation.h"
 #include "fit/fit_run.h"
 #include "fit/nan_report.h"
+#include "fit/path_pattern.h"
 #include "fit/writable.h"
 
 namespace heddle {
@@ -159,7 +160,7 @@ template <class Call> bool FitRun::Impl::interruptible(const Call& call) {
 
 // Ends a training whose next step cannot be done. Other ranks would wait for it.
 bool FitRun::Impl::end_at_once() {
-  if (ranks && ranks->size() > 1) std::rethrow_exception(interrupt_error);
+  if (has_others()) std::rethrow_exception(interrupt_error);
   history.interrupted = true;
   return true;
 }
@@ -173,7 +174,8 @@ History FitRun::Impl::run() {
 
 void FitRun::Impl::begin() {
   values.reset();
-  if (ranks && ranks->size() > 1) values.check_of_ranks();
+  if (has_others()) values.check_of_ranks();
+  PathPattern(options.save_on_interrupt).remove_abandoned_files();
   if (!options.resume.empty()) resume();
   note_versions();
   if (!net.training()) net.train();
@@ -233,7 +235,7 @@ bool FitRun::Impl::run_step() {
 // In the first step nobody knows yet which arrays forward() changes.
 PendingStep FitRun::Impl::next_pending(const std::vector<Arrays>& group) {
   PendingStep next{group, {}, random_positions(), {}, epoch, batch};
-  if (!options.stop_on_nan || trainer.scaler() || (ranks && ranks->size() > 1)) return next;
+  if (!options.stop_on_nan || trainer.scaler()) return next;
   for (const Parameter& one : other_state()) {
     const bool is_changed = versions[one.name] != one.value.storage()->version();
     if (is_changed || !has_stepped) next.buffers.emplace_back(one.value.detach(), one.value.detach().copy());
@@ -294,15 +296,25 @@ void FitRun::Impl::limit_pending(std::size_t most) {
   }
 }
 
+// Of several ranks all have to end after the same step: an error of a value that is asked for here arrives in
+// limit_pending(), which waits for the same losses on each of them.
 void FitRun::Impl::use_late_values(bool all) {
+  if (all && has_others()) limit_pending(0);
   while (!late.empty()) {
     const LateValues& front = late.front();
     const bool is_computed = std::all_of(front.arrays.begin(), front.arrays.end(),
                                          [](const NDArray& one) { return is_idle(one.var()); });
     if (!all && !is_computed) return;
+    FitValues computed;
+    try {
+      computed = read_values(front.names, front.arrays);
+    } catch (...) {
+      if (all || !has_others()) throw;
+      return;
+    }
     const LateValues now = std::move(late.front());
     late.pop_front();
-    now.use(read_values(now.names, now.arrays));
+    now.use(computed);
   }
 }
 
@@ -411,13 +423,10 @@ void FitRun::Impl::refuse_loss() {
         one.losses[i].wait();
         continue;
       } catch (const LossNotFinite& error) {
-        std::string text = "fit: epoch " + std::to_string(one.epoch) + ", batch " +
-                           std::to_string(one.first_batch + static_cast<std::int64_t>(i)) + ": " +
-                           error.what();
-        if (ranks && ranks->size() > 1) throw Error(text + " on rank " + std::to_string(ranks->rank()));
+        const std::string place = "fit: epoch " + std::to_string(one.epoch) + ", batch " +
+                                  std::to_string(one.first_batch + static_cast<std::int64_t>(i)) + ": ";
         restore_before(one);
-        throw Error(text + ": " + report_of_nan(net, step, loss, one.group) +
-                    ". The parameters are those before this batch");
+        throw Error(place + refused_loss(one, error));
       } catch (...) {  // what the caller is told of
         return;
       }
@@ -425,7 +434,20 @@ void FitRun::Impl::refuse_loss() {
   }
 }
 
+std::string FitRun::Impl::refused_loss(const PendingStep& failed, const LossNotFinite& error) {
+  std::string text = error.what();
+  if (has_others() && error.rank() < 0) text += " on rank " + std::to_string(ranks->rank());
+  if (error.rank() < 0) text += ": " + report_of_nan(net, step, loss, failed.group);
+  return text + ". The parameters are those before this batch";
+}
+
 void FitRun::Impl::restore_before(const PendingStep& failed) {
+  for (const Parameter& one : trainer.parameters()) {
+    try {
+      one.value.wait();
+    } catch (...) {  // of this step, or on other ranks that of the gradients' sum
+    }
+  }
   trainer.clear_errors();
   for (const Parameter& one : net.state())
     one.value.engine().clear_error(one.value.var(), CallSite::current());

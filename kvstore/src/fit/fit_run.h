@@ -61,6 +61,7 @@ struct FitRun::Impl {
   fit_detail::PendingStep next_pending(const std::vector<fit_detail::Arrays>& group);
   void undo_step();
   bool end_at_once();
+  bool has_others() const { return ranks && ranks->size() > 1; }
   void note_interrupt();
   template <class Call> bool interruptible(const Call& call);
   void finish();
@@ -72,6 +73,7 @@ struct FitRun::Impl {
   void end_if(fit_detail::StopKind agreed);
   bool is_over() const { return finished || history.interrupted; }  // on all ranks
   void refuse_loss();
+  std::string refused_loss(const fit_detail::PendingStep& failed, const fit_detail::LossNotFinite& error);
   void restore_before(const fit_detail::PendingStep& failed);
   void use_late_values(bool all);
   void write_saves();
@@ -95,6 +97,8 @@ struct FitRun::Impl {
   void load_values(const Checkpoint& from);
   void load_callbacks(const Checkpoint& from);
   bool exists_on_rank_0(const std::string& path) const;
+  std::string path_to_resume() const;  // empty: there is no checkpoint
+  void load_own(const Checkpoint& all);
 
   Module& net;
   Trainer& trainer;

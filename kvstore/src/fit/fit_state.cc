@@ -16,6 +16,8 @@
 #include <heddle/random.h>
 
 #include "fit/fit_run.h"
+#include "fit/path_pattern.h"
+#include "stores/agreement.h"
 
 namespace heddle {
 
@@ -170,7 +172,9 @@ Checkpoint FitRun::Impl::checkpoint() {
   return all;
 }
 
+// Of several ranks all end in the step of a loss that is not finite, also those that do not write.
 void FitRun::Impl::write_saves() {
+  if (!saves.empty() && has_others()) limit_pending(0);
   for (const std::string& path : std::exchange(saves, {})) {
     const Checkpoint all = checkpoint();
     if (!trainer.store().residuals().empty()) {
@@ -196,13 +200,39 @@ bool FitRun::Impl::exists_on_rank_0(const std::string& path) const {
   return answer != 0;
 }
 
-void FitRun::Impl::resume() {
+// The newest file of a path with {epoch} or {step} that all ranks have.
+std::string FitRun::Impl::path_to_resume() const {
   const std::string& path = options.resume;
-  if (!exists_on_rank_0(path)) return;
+  const PathPattern pattern(path);
+  if (exists_on_rank_0(path)) return path;
+  if (pattern.places() == 0) return "";
+  if (pattern.counts().empty())
+    throw InvalidArgument("fit: resume is '" + path + "'; want a path, or one with {epoch} or {step}");
+  const std::map<std::int64_t, std::string> files = pattern.numbered_files();
+  std::int64_t least = files.empty() ? -1 : files.rbegin()->first, most = least;
+  bool has_any = !files.empty();
+  while (has_others()) {
+    const NDArray smallest = full({}, least, DType::i64), largest = full({}, most, DType::i64);
+    ranks->all_reduce(smallest, ReduceOp::min);
+    ranks->all_reduce(largest, ReduceOp::max);
+    const auto low = smallest.item<std::int64_t>(), high = largest.item<std::int64_t>();
+    has_any = has_any || high >= 0;
+    if (low == high) break;
+    const auto behind = files.upper_bound(low);  // the newest that may be on all of them is not above `low`
+    least = most = behind == files.begin() ? -1 : std::prev(behind)->first;
+  }
+  if (least >= 0) return files.at(least);
+  if (has_any) fail(path, "is on some ranks alone: there is no number of which all have a file");
+  return "";
+}
+
+void FitRun::Impl::resume() {
+  options.resume = path_to_resume();
+  if (options.resume.empty()) return;
   Checkpoint all{.parameters = net.state(),
                  .trainer = &trainer,
                  .counters = {{"fit.epoch", 0}, {"fit.batch", 0}, {"fit.examples", 0}}};
-  if (trainer.store().workers() > 1) return load(all);
+  if (trainer.store().workers() > 1 && !ranks) return load(all);  // servers have the state
   const Former former(net, trainer, generators());
   try {
     load(all);
@@ -214,6 +244,17 @@ void FitRun::Impl::resume() {
 
 void FitRun::Impl::load(Checkpoint& all) {
   load_checkpoint(options.resume, all);
+  if (!has_others()) return load_own(all);
+  // All ranks throw if one does, and all are put back.
+  agree(*ranks, "fit", "checkpoint '" + options.resume + "'", [&] {
+    load_own(all);
+    return "epoch " + std::to_string(epoch) + ", batch " + std::to_string(batch) + ", step " +
+           std::to_string(trainer.steps());
+  });
+}
+
+// What other ranks need not know of.
+void FitRun::Impl::load_own(const Checkpoint& all) {
   epoch = all.counters.at("fit.epoch");
   batch = all.counters.at("fit.batch");
   examples = all.counters.at("fit.examples");
@@ -222,7 +263,7 @@ void FitRun::Impl::load(Checkpoint& all) {
   load_buffers(all);
   if (batch > 0) load_values(all);
   load_callbacks(all);
-  if (const auto stopped = all.notes.find(kStopped); stopped != all.notes.end()) {
+  if (const auto stopped = all.notes.find(kStopped); stopped != all.notes.end() && !options.resume_stopped) {
     finished = wants_stop = true;
     stop_reason = stopped->second;
   }

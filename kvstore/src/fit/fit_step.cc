@@ -13,13 +13,29 @@
 namespace heddle::fit_detail {
 namespace {
 
+// `checked`, which has the error of a value that is not finite, once all ranks have theirs: fails on all of them if one does.
+// Gradients do not wait for it.
+NDArray agreed_value(const NDArray& value, const NDArray& checked, Communicator& ranks) {
+  const NDArray bad({}, DType::i32),
+      agreed({}, DType::f64);  // bad: a rank whose loss is not finite + 1; 0: none
+  array_push("fit_loss_rank", OpCost::per_element, {value}, {bad}, [value, bad, rank = ranks.rank()] {
+    *bad.data<std::int32_t>() = std::isfinite(*value.data<const double>()) ? 0 : rank + 1;
+  });
+  ranks.all_reduce(bad, ReduceOp::max);
+  array_push("fit_loss_check", OpCost::per_element, {checked, bad}, {agreed}, [checked, bad, agreed] {
+    if (const int rank = *bad.data<const std::int32_t>() - 1; rank >= 0) throw LossNotFinite::of_rank(rank);
+    *agreed.data<double>() = *checked.data<const double>();
+  });
+  return agreed;
+}
+
 // An op that copies the loss and makes the seed of its gradients. Of a loss that is not finite it fails, or with a scaler,
 // which then skips the step, the seed is NaN.
 struct CheckedLoss {
   NDArray value, seed;
 };
 
-CheckedLoss check_loss(const NDArray& loss, bool skips) {
+CheckedLoss check_loss(const NDArray& loss, bool skips, Communicator* ranks) {
   const NDArray value = loss.detach().astype(DType::f64);
   CheckedLoss checked{NDArray({}, DType::f64), NDArray({}, DType::f64)};
   array_push("fit_loss_check", OpCost::per_element, {value}, {checked.value, checked.seed},
@@ -29,6 +45,7 @@ CheckedLoss check_loss(const NDArray& loss, bool skips) {
                *to.data<double>() = x;
                *seed.data<double>() = std::isfinite(x) ? 1 : std::numeric_limits<double>::quiet_NaN();
              });
+  if (!skips && ranks && ranks->size() > 1) checked.value = agreed_value(value, checked.value, *ranks);
   return checked;
 }
 
@@ -40,6 +57,10 @@ bool is_capturable(const Module& net, const FitOptions& options, const BatchLoss
 }  // namespace
 
 LossNotFinite::LossNotFinite(double loss) : Error("the loss is " + number_text(loss)) {}
+LossNotFinite::LossNotFinite(const std::string& message, int rank) : Error(message), rank_(rank) {}
+LossNotFinite LossNotFinite::of_rank(int rank) {
+  return {"the loss of rank " + std::to_string(rank) + " is not finite", rank};
+}
 
 FitStep::FitStep(Module& net, Trainer& trainer, const FitOptions& options, const BatchLoss& loss,
                  bool needs_outputs)
@@ -48,6 +69,7 @@ FitStep::FitStep(Module& net, Trainer& trainer, const FitOptions& options, const
       options_(options),
       loss_(loss),
       needs_outputs_(needs_outputs),
+      ranks_(trainer.store().communicator()),
       losses_(loss.names().size()) {
   const std::string type = trainer.store().type();
   if (type == "allreduce" || type == "dist_sync") share_ = 1.0 / trainer.store().workers();
@@ -68,7 +90,7 @@ void FitStep::train_batch(const Arrays& batch, Arrays& results) {
   const std::optional<LossScaler>& scaler = trainer_.scaler();
   const NDArray loss = losses[0], scaled = scaler ? scaler->scale(loss) : loss;
   if (options_.stop_on_nan) {
-    const CheckedLoss checked = check_loss(loss, scaler.has_value());
+    const CheckedLoss checked = check_loss(loss, scaler.has_value(), ranks_.get());
     backward(scaled, {.seed = checked.seed.astype(scaled.dtype())});
     losses[0] = checked.value;
   } else {

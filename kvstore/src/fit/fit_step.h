@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <heddle/captured_step.h>
+#include <heddle/communicator.h>
 #include <heddle/fit.h>
 
 #include "fit/batch_parts.h"
@@ -14,10 +15,17 @@
 
 namespace heddle::fit_detail {
 
-// Ends the op that looks at a loss, and poisons the gradients, so that the step changes no parameter.
+// Ends the op that looks at a loss, and poisons the gradients, so that the step changes no parameter. Of several ranks all
+// get one, at the same batch: on those whose own loss is finite, rank() is another rank, else -1.
 class LossNotFinite : public Error {
  public:
   explicit LossNotFinite(double loss);
+  static LossNotFinite of_rank(int rank);
+  int rank() const { return rank_; }
+
+ private:
+  LossNotFinite(const std::string& message, int rank);
+  int rank_ = -1;
 };
 
 struct StepResult {
@@ -43,7 +51,8 @@ class FitStep {
   const FitOptions& options_;
   const BatchLoss& loss_;
   bool needs_outputs_;
-  std::size_t batch_arrays_ = 0;  // of the batches of the step that runs
+  std::size_t batch_arrays_ = 0;         // of the batches of the step that runs
+  std::shared_ptr<Communicator> ranks_;  // null: this process alone
   std::size_t losses_;
   double share_ = 1;  // of this worker in the gradients that the store adds
   std::optional<CapturedStep> captured_{};

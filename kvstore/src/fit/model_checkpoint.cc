@@ -1,15 +1,12 @@
-#include <algorithm>
-#include <charconv>
-#include <cstdio>
 #include <filesystem>
 #include <iterator>
-#include <map>
 #include <system_error>
 #include <utility>
 
 #include <heddle/callbacks.h>
 
 #include "fit/monitor.h"
+#include "fit/path_pattern.h"
 #include "fit/writable.h"
 
 namespace heddle {
@@ -18,56 +15,13 @@ using namespace fit_detail;
 
 namespace {
 
-// The path with numbers in place of {epoch}, {step} and {val_loss}.
-std::string filled(const std::string& path, const FitRun& run, const FitValues& values) {
-  std::string text;
-  for (std::size_t at = 0; at < path.size();) {
-    const std::size_t open = path.find('{', at), close = path.find('}', open);
-    if (open == std::string::npos || close == std::string::npos) return text + path.substr(at);
-    text += path.substr(at, open - at);
-    const std::string name = path.substr(open + 1, close - open - 1);
-    const auto value = values.find(name);
-    char number[64] = "";
-    if (name == "epoch") {
-      text += std::to_string(run.epoch() + 1);
-    } else if (name == "step") {
-      text += std::to_string(run.step());
-    } else if (value != values.end()) {
-      std::snprintf(number, sizeof number, "%.4f", value->second);
-      text += number;
-    }
-    at = close + 1;
-  }
-  return text;
-}
-
 // The files of a run that went further before it was killed, as older ones: a pattern with {epoch} or {step} alone tells.
-void add_later_files(std::vector<std::string>& files, const std::string& pattern, const FitRun& run) {
-  const std::filesystem::path path(pattern);
-  const std::string name = path.filename().string();
-  const std::size_t open = name.find('{'), close = name.find('}', open);
-  if (open == std::string::npos || close == std::string::npos || name.find('{', close) != std::string::npos ||
-      path.parent_path().string().find('{') != std::string::npos)
-    return;
-  const std::string what = name.substr(open + 1, close - open - 1);
-  if (what != "epoch" && what != "step") return;
-  const std::int64_t done = what == "epoch" ? run.epoch() : run.step();
-  const std::string head = name.substr(0, open), tail = name.substr(close + 1);
-  std::map<std::int64_t, std::string> later;
-  std::error_code ignored;
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  for (const auto& one : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string file = one.path().filename().string();
-    if (file.size() <= head.size() + tail.size() || !file.starts_with(head) || !file.ends_with(tail))
-      continue;
-    const std::string digits = file.substr(head.size(), file.size() - head.size() - tail.size());
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error != std::errc() || end != digits.data() + digits.size() || number <= done) continue;
-    later[number] = (path.parent_path() / file).string();
-  }
+void add_later_files(std::vector<std::string>& files, const PathPattern& pattern, const FitRun& run) {
+  if (pattern.places() != 1) return;
+  const std::int64_t done = pattern.counts() == "epoch" ? run.epoch() : run.step();
   std::vector<std::string> all;
-  for (const auto& [number, file] : later) {
+  for (const auto& [number, file] : pattern.numbered_files()) {
+    if (number <= done) continue;
     std::erase(files, file);
     all.push_back(file);
   }
@@ -104,8 +58,10 @@ void ModelCheckpoint::on_train_begin(FitRun& run) {
   if (!options_.monitor.empty()) check_monitor("ModelCheckpoint", run, options_.monitor);
   check_placeholders(path_, run, options_.every_steps > 0);
   if (run.rank() == 0) check_writable("ModelCheckpoint", path_);
+  const PathPattern pattern(path_);
+  pattern.remove_abandoned_files();  // on each rank, whose residuals are on its host
   if (run.epoch() > 0 || run.batch() > 0) {
-    if (options_.keep > 0 && run.rank() == 0) add_later_files(files_, path_, run);
+    if (options_.keep > 0 && run.rank() == 0) add_later_files(files_, pattern, run);
     return;
   }
   best_.reset();
@@ -134,7 +90,7 @@ void ModelCheckpoint::on_interrupt(FitRun& run) {
 }
 
 void ModelCheckpoint::save(FitRun& run, const FitValues& values) {
-  const std::string path = filled(path_, run, values);
+  const std::string path = PathPattern(path_).filled(run, values);
   if (options_.keep > 0) {
     std::erase(files_, path);  // a path may come again, and is then the newest
     files_.push_back(path);

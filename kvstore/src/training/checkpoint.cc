@@ -1,4 +1,5 @@
 #include <charconv>
+#include <exception>
 #include <utility>
 
 #include <heddle/array_error.h>
@@ -122,28 +123,6 @@ void fill_arrays(std::map<std::string, NDArray>& arrays, std::map<std::string, N
   arrays = std::move(saved);
 }
 
-// Loads this worker's residuals. All workers call this function, and all throw if the residuals of one worker
-// do not fit.
-std::map<std::string, NDArray> checked_residuals(const std::string& path, Trainer& trainer,
-                                                 const std::map<std::string, NDArray>& state,
-                                                 const Metadata& metadata) {
-  const auto steps = state.find("steps");
-  if (steps == state.end()) return {};
-  // If the checkpoint was saved with another number of workers, residual files of this number belong to
-  // another run that has reached the same count of steps.
-  const auto workers = metadata.find(kCheckpointWorkers);
-  const bool has_any =
-      workers == metadata.end() || workers->second == std::to_string(trainer.store().workers());
-  const auto count = steps->second.item<std::int64_t>();
-  try {
-    return trainer.store().check_residuals(
-        [&] { return has_any ? load_residuals(path, count, trainer) : std::map<std::string, NDArray>(); });
-  } catch (const InvalidArgument& error) {
-    fail(path, "does not fit with '" + residual_file(path, count, trainer.store()) + "': " + error.message() +
-                   ". Without these files of all workers residuals begin at 0");
-  }
-}
-
 }  // namespace
 
 Safetensors checkpoint_content(const char* call, const Checkpoint& checkpoint) {
@@ -179,44 +158,97 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Wher
 
 namespace {
 
-void load(const std::string& path, Checkpoint& checkpoint) {
-  check_generators("load_checkpoint", checkpoint);
-  Reader reader(path);
-  std::map<std::string, NDArray> saved = matching_parameters(reader, checkpoint.parameters);
+// What a file has for a checkpoint, which has been checked against it.
+struct Content {
+  std::map<std::string, NDArray> parameters, arrays, trainer, residuals;
   std::map<std::string, Generator> generators;
+  std::map<std::string, std::int64_t> counters;
+  Metadata metadata;
+};
+
+Content read_content(const std::string& path, const Checkpoint& checkpoint) {
+  const Reader reader(path);
+  Content content{.parameters = matching_parameters(reader, checkpoint.parameters),
+                  .arrays = reader.arrays(kArray),
+                  .trainer = reader.arrays(kTrainer),
+                  .residuals = {},
+                  .generators = {},
+                  .counters = {},
+                  .metadata = reader.metadata()};
   for (const auto& [name, generator] : checkpoint.generators) {
     Generator& loaded =
-        generators.insert_or_assign(name, Generator(reader.number<std::uint64_t>(kSeed + name)))
+        content.generators.insert_or_assign(name, Generator(reader.number<std::uint64_t>(kSeed + name)))
             .first->second;
     loaded.set_position(reader.number<std::uint64_t>(kPosition + name));
   }
-  std::map<std::string, std::int64_t> counters;
-  for (const auto& [name, value] : checkpoint.counters) {
-    counters[name] = reader.number<std::int64_t>(kCounter + name);
+  for (const auto& [name, value] : checkpoint.counters)
+    content.counters[name] = reader.number<std::int64_t>(kCounter + name);
+  check_arrays(reader, checkpoint.arrays, content.arrays);
+  return content;
+}
+
+// The residuals of this worker. If the checkpoint was saved with another number of workers, residual files of this
+// number belong to another run that has reached the same count of steps.
+std::map<std::string, NDArray> residuals_of(const std::string& path, const Trainer& trainer,
+                                            const Content& content) {
+  const auto steps = content.trainer.find("steps");
+  const auto workers = content.metadata.find(kCheckpointWorkers);
+  const bool has_any =
+      workers == content.metadata.end() || workers->second == std::to_string(trainer.store().workers());
+  if (steps == content.trainer.end() || !has_any) return {};
+  return load_residuals(path, steps->second.item<std::int64_t>(), trainer);
+}
+
+// All workers call this function, and all throw if one of them cannot read its files, or they do not fit: else the
+// others would wait for it.
+Content read_together(const std::string& path, const Checkpoint& checkpoint) {
+  Trainer& trainer = *checkpoint.trainer;
+  Content content;
+  std::exception_ptr of_content;  // of this worker's checkpoint
+  bool is_read = false;
+  try {
+    content.residuals = trainer.store().check_residuals([&] {
+      try {
+        content = read_content(path, checkpoint);
+      } catch (...) {
+        of_content = std::current_exception();
+        throw;
+      }
+      is_read = true;
+      return residuals_of(path, trainer, content);
+    });
+  } catch (const InvalidArgument& error) {
+    if (of_content) std::rethrow_exception(of_content);
+    const auto steps = content.trainer.find("steps");
+    if (!is_read || steps == content.trainer.end()) fail(path, "cannot be loaded: " + error.message());
+    const std::string file = residual_file(path, steps->second.item<std::int64_t>(), trainer.store());
+    fail(path, "does not fit with '" + file + "': " + error.message() +
+                   ". Without these files of all workers residuals begin at 0");
   }
-  std::map<std::string, NDArray> arrays = reader.arrays(kArray);
-  check_arrays(reader, checkpoint.arrays, arrays);
-  std::map<std::string, NDArray> trainer = reader.arrays(kTrainer);
-  std::map<std::string, NDArray> residuals;
+  return content;
+}
+
+void load(const std::string& path, Checkpoint& checkpoint) {
+  check_generators("load_checkpoint", checkpoint);
+  Content content = checkpoint.trainer ? read_together(path, checkpoint) : read_content(path, checkpoint);
   if (checkpoint.trainer) {
-    residuals = checked_residuals(path, *checkpoint.trainer, trainer, reader.metadata());
     // Checks the whole state before parameters are changed. set_state() is called again when they are
     // assigned, since it also assigns the parameters' values to the store.
     try {
-      checkpoint.trainer->set_state(trainer);
+      checkpoint.trainer->set_state(content.trainer);
     } catch (const InvalidArgument& error) {
-      reader.fail("does not fit: " + error.message());
+      fail(path, "does not fit: " + error.message());
     }
   }
-  for (const auto& [name, value] : checkpoint.parameters) value.detach().assign(saved.at(name));
+  for (const auto& [name, value] : checkpoint.parameters) value.detach().assign(content.parameters.at(name));
   if (checkpoint.trainer) {
-    checkpoint.trainer->set_state(trainer);
-    checkpoint.trainer->store().set_residuals(residuals);
+    checkpoint.trainer->set_state(content.trainer);
+    checkpoint.trainer->store().set_residuals(content.residuals);
   }
-  for (const auto& [name, generator] : checkpoint.generators) *generator = generators.at(name);
-  for (auto& [name, value] : checkpoint.counters) value = counters.at(name);
-  fill_arrays(checkpoint.arrays, std::move(arrays));
-  checkpoint.notes = notes_in(reader.metadata());
+  for (const auto& [name, generator] : checkpoint.generators) *generator = content.generators.at(name);
+  for (auto& [name, value] : checkpoint.counters) value = content.counters.at(name);
+  fill_arrays(checkpoint.arrays, std::move(content.arrays));
+  checkpoint.notes = notes_in(content.metadata);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <heddle/autograd.h>
 #include <heddle/graph.h>
+#include <heddle/name_pattern.h>
 #include <heddle/number_text.h>
 #include <heddle/optimizer_update.h>
 #include <heddle/trainer.h>
@@ -128,26 +129,6 @@ std::pair<std::string, std::string> split(const std::string& entry) {
   return {entry.substr(0, dot), entry.substr(dot + 1)};
 }
 
-// Whether a name fits a pattern, in which * stands for any text and ? for one character.
-bool matches(const std::string& pattern, const std::string& name) {
-  std::size_t p = 0, n = 0, star = std::string::npos, behind = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      behind = n;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++p;
-      ++n;
-    } else if (star != std::string::npos) {  // the last star takes one character more
-      p = star + 1;
-      n = ++behind;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string::npos;
-}
-
 void check_factor(const std::string& who, const char* name, double factor) {
   if (std::isfinite(factor) && factor >= 0) return;
   throw InvalidArgument(who + ": the factor of " + name + " must be finite and not negative, not " +
@@ -221,7 +202,7 @@ void Trainer::assign_groups(double weight_decay) {
     std::size_t first = groups.size();
     for (std::size_t i = groups.size(); i-- > 0;) {
       if (groups[i].max_axes >= 0 && parameter.value.ndim() > groups[i].max_axes) continue;
-      if (!matches(groups[i].pattern, parameter.name)) continue;
+      if (!fits_pattern(groups[i].pattern, parameter.name)) continue;
       fits[i] = true;
       first = i;
     }

@@ -134,6 +134,19 @@ void keep_permissions(const std::string& path, int file, unsigned mode) {
 
 }  // namespace
 
+void remove_abandoned(const std::string& folder, const std::function<bool(const std::string& name)>& is_of) {
+  const std::string mark = temporary_prefix("");
+  std::error_code error;
+  fs::directory_iterator entries(folder.empty() ? "." : folder, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    const std::string name = entries->path().filename().string();
+    const std::size_t at = name.rfind(mark);
+    if (at == std::string::npos || !ends_like_temporary(std::string_view(name).substr(at + mark.size())))
+      continue;
+    if (is_of(name.substr(0, at))) remove_if_abandoned(entries->path().string());
+  }
+}
+
 bool is_special(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
 namespace heddle {
@@ -30,6 +31,10 @@ class AtomicFile {
   std::string temporary_;  // empty: the target is written to directly
   int file_;
 };
+
+// Removes what killed processes of this host and user have left in a folder: temporary files of AtomicFiles to names for
+// which is_of(name) is true. Those that a process has open stay, and so do all other files. Errors are ignored.
+void remove_abandoned(const std::string& folder, const std::function<bool(const std::string& name)>& is_of);
 
 // Whether path is a device, a pipe or a socket, which a rename would replace.
 bool is_special(const std::string& path);

@@ -1,4 +1,8 @@
 // Weights of a model by their names, with a report of what did not fit.
+//
+//   // A state_dict of PyTorch, saved by safetensors.torch.save_file() from a model wrapped in DistributedDataParallel.
+//   const WeightReport report = load_weights(net, "resnet.safetensors", {.rename = {{"module", ""}, {"module.fc", "9"}}});
+//   if (!report.complete()) std::cout << report.to_string() << "\n";
 #pragma once
 
 #include <map>
@@ -11,17 +15,35 @@
 namespace heddle {
 
 struct WeightReport {
-  std::vector<std::string> missing;      // parameters for which there is no array
-  std::vector<std::string> unexpected;   // arrays for which there is no parameter
+  std::vector<std::string> missing;  // parameters for which there is no array
+  std::vector<std::string>
+      unexpected;  // arrays for which there is no parameter; "head.bias, as 9.bias" if it was renamed
   std::vector<std::string> other_shape;  // "0.weight: (3, 4), wanted (4, 3)"
 
   bool complete() const { return missing.empty() && unexpected.empty() && other_shape.empty(); }
   std::string to_string() const;  // "all weights fit", or a line each of what did not
 };
 
+struct WeightOptions {
+  // What stands in the network's names in place of names of the arrays, or of their beginnings up to a dot; the longest one that
+  // fits a name counts. {"encoder.fc1", "0"} loads encoder.fc1.weight to 0.weight, {"module", ""} takes "module." away, and
+  // {"", "backbone"} puts "backbone." before names that no other fits. One that fits no array is an error.
+  std::map<std::string, std::string> rename = {};
+  // Names of arrays that are not wanted, before they are renamed; * stands for any text, ? for a character.
+  std::vector<std::string> ignore = {"*num_batches_tracked"};
+  bool strict =
+      false;  // throws InvalidArgument with the report, before anything is changed, unless all weights fit
+};
+
 // Gives each parameter the values of the array of its name, converted to its dtype; those in the report are left as they are.
-// Does not block. Arrays come from load_safetensors() or load_npz(), for example.
+// Does not block. Arrays come from load_safetensors() or load_npz(), for example. Throws InvalidArgument, before anything is
+// changed, for two arrays that are renamed alike and for undefined arrays.
 WeightReport load_weights(const std::vector<Parameter>& parameters,
-                          const std::map<std::string, NDArray>& arrays, Where where = Where::current());
+                          const std::map<std::string, NDArray>& arrays, const WeightOptions& options = {},
+                          Where where = Where::current());
+// The same for all parameters and buffers of a network, from a file .npz or .safetensors, which is mapped: only what is loaded
+// is read. Throws Error that names the file.
+WeightReport load_weights(const Module& net, const std::string& path, const WeightOptions& options = {},
+                          Where where = Where::current());
 
 }  // namespace heddle

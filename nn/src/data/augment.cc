@@ -264,28 +264,6 @@ void run_augmentation(const Augmentation& of, const ExampleArray& image, const s
 
 }  // namespace data_detail
 
-ExampleRandom::ExampleRandom(std::uint64_t seed, std::int64_t epoch, std::int64_t index)
-    : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)},
-      counter_{0, static_cast<std::uint32_t>(index),
-               static_cast<std::uint32_t>((static_cast<std::uint64_t>(index) >> 32) & 0xffffff) | 3u << 24,
-               static_cast<std::uint32_t>(epoch)} {}
-
-std::uint32_t ExampleRandom::word() {
-  if (used_ == 4) {
-    words_ = philox(counter_, key_);
-    ++counter_[0];
-    used_ = 0;
-  }
-  return words_[static_cast<std::size_t>(used_++)];
-}
-
-double ExampleRandom::uniform() { return word() * 0x1p-32; }
-
-std::int64_t ExampleRandom::integer(std::int64_t below) {
-  const std::uint64_t bits = static_cast<std::uint64_t>(word()) << 32 | word();
-  return data_detail::scaled(bits, below);
-}
-
 Augmentation Augmentation::evaluation() const {
   Augmentation result = *this;
   result.area = {1, 1};

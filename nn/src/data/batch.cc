@@ -85,16 +85,17 @@ void write_array(const BatchSource& source, std::size_t i, const NDArray& array,
   }
 }
 
-// Calls use(example, index) for an example, or with skip_bad for the one that replaces it.
+// Calls use(example, random) for an example, or with skip_bad for the one that replaces it.
 template <class Use>
 void with_example(const BatchSource& source, const PendingBatch& batch, std::int64_t index, Use use) {
   const std::int64_t size = source.dataset->size();
   for (int attempt = 1;; ++attempt) {
     try {
-      Example example = source.dataset->read(index);
+      ExampleRandom random(source.options.seed, batch.epoch, index);
+      Example example = source.dataset->read_with(index, random);
       check_example(source, example);
       for (NDArray& array : example) array = ready(source, array);
-      return use(std::move(example), index);
+      return use(std::move(example), random);
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const NeverSkipped&) {
@@ -108,7 +109,7 @@ void with_example(const BatchSource& source, const PendingBatch& batch, std::int
   }
 }
 
-// Calls use(i, example, index) for each example of the batch. The error is that of the first one that has one.
+// Calls use(i, example, random) for each example of the batch. The error is that of the first one that has one.
 template <class Use> void for_examples(const BatchSource& source, const PendingBatch& batch, Use use) {
   const auto count = static_cast<std::int64_t>(batch.indices.size());
   const std::int64_t grain = source.dataset->reads_concurrently() ? (count + kChunks - 1) / kChunks
@@ -119,7 +120,7 @@ template <class Use> void for_examples(const BatchSource& source, const PendingB
     try {
       for (std::int64_t i = begin; i < end && !batch.dropped.load(std::memory_order_relaxed); ++i) {
         with_example(source, batch, batch.indices[static_cast<std::size_t>(i)],
-                     [&](Example example, std::int64_t index) { use(i, std::move(example), index); });
+                     [&](Example example, ExampleRandom& random) { use(i, std::move(example), random); });
       }
     } catch (...) {
       errors[static_cast<std::size_t>(begin / grain)] = std::current_exception();
@@ -141,8 +142,7 @@ void fill_fixed(const BatchSource& source, PendingBatch& batch) {
     bytes.push_back(element_count(source.arrays[k].shape) *
                     static_cast<std::int64_t>(size_of(output.dtype())));
   }
-  for_examples(source, batch, [&](std::int64_t i, const Example& example, std::int64_t index) {
-    ExampleRandom random(options.seed, batch.epoch, index);
+  for_examples(source, batch, [&](std::int64_t i, const Example& example, ExampleRandom& random) {
     for (std::size_t k = 0; k < example.size(); ++k)
       if (bytes[k] > 0) write_array(source, k, example[k], random, targets[k] + i * bytes[k]);
   });
@@ -208,8 +208,7 @@ NDArray lengths_of(const BatchSource& source, const std::vector<Example>& exampl
 
 void fill_varying(const BatchSource& source, PendingBatch& batch) {
   std::vector<Example> examples(batch.indices.size());
-  for_examples(source, batch, [&](std::int64_t i, Example example, std::int64_t index) {
-    ExampleRandom random(source.options.seed, batch.epoch, index);
+  for_examples(source, batch, [&](std::int64_t i, Example example, ExampleRandom& random) {
     for (std::size_t k = 0; k < example.size(); ++k) {
       if (!is_augmented(source, k)) continue;
       const ExampleArray to = augmented(*source.options.augment, {example[k].dtype(), example[k].shape()});

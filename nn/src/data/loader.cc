@@ -120,6 +120,30 @@ void describe(BatchSource& source) {
   check_pad(source);
 }
 
+// What a batch has before `arrays` is applied, without axis 0.
+std::vector<ExampleArray> with_lengths(const std::vector<ExampleArray>& read) {
+  std::vector<ExampleArray> arrays = read;
+  for (const ExampleArray& array : read) {
+    const auto varying = static_cast<std::int64_t>(varying_axes(array.shape).size());
+    if (varying > 0) arrays.push_back({DType::i64, varying > 1 ? Shape{varying} : Shape{}});
+  }
+  return arrays;
+}
+
+void check_arrays(const BatchSource& source) {
+  const auto most = static_cast<std::int64_t>(with_lengths(source.arrays).size()) - 1;
+  for (std::size_t i = 0; i < source.options.arrays.size(); ++i)
+    check_range(("arrays[" + std::to_string(i) + "]").c_str(), source.options.arrays[i], 0, most);
+}
+
+// Those of all arrays that the option names.
+template <class T> std::vector<T> chosen(std::vector<T> all, const LoaderOptions& options) {
+  if (options.arrays.empty()) return all;
+  std::vector<T> result;
+  for (const int number : options.arrays) result.push_back(all[static_cast<std::size_t>(number)]);
+  return result;
+}
+
 }  // namespace
 
 Loader::Loader(AnyDataset dataset, LoaderOptions options, Where where)
@@ -132,6 +156,7 @@ Loader::Loader(AnyDataset dataset, LoaderOptions options, Where where)
   source.options = std::move(options);
   for (const NDArray& array : source.dataset->used_arrays()) source.used.push_back(array.detach());
   describe(source);
+  check_arrays(source);
   const std::int64_t examples = source.dataset->size();
   state_->size = examples > 0 ? batches_of_epoch(examples, source.options) : 0;
   if (state_->size == 0) {
@@ -154,12 +179,7 @@ std::int64_t Loader::size() const { return state_->size; }
 std::int64_t Loader::epoch() const { return state_->epoch; }
 std::int64_t Loader::position() const { return state_->next; }
 std::vector<ExampleArray> Loader::arrays() const {
-  std::vector<ExampleArray> arrays = state_->source->arrays;
-  for (const ExampleArray& array : state_->source->arrays) {
-    const auto varying = static_cast<std::int64_t>(varying_axes(array.shape).size());
-    if (varying > 0) arrays.push_back({DType::i64, varying > 1 ? Shape{varying} : Shape{}});
-  }
-  return arrays;
+  return chosen(with_lengths(state_->source->arrays), state_->options());
 }
 std::int64_t Loader::skipped() const { return state_->source->skipped; }
 bool Loader::is_idle() const { return state_->source.use_count() == 1; }
@@ -244,7 +264,7 @@ std::vector<NDArray> Loader::next() {
   state_->pending.pop_front();
   ++state_->next;
   if (batch->done) batch->engine->wait(batch->done);
-  return batch->outputs;
+  return chosen(batch->outputs, state_->options());
 }
 
 }  // namespace heddle

@@ -1,7 +1,12 @@
+#include <algorithm>
 #include <set>
+#include <utility>
 
 #include <heddle/autograd.h>
 #include <heddle/call_site.h>
+#include <heddle/name_pattern.h>
+#include <heddle/npz.h>
+#include <heddle/safetensors.h>
 #include <heddle/weights.h>
 
 namespace heddle {
@@ -12,6 +17,54 @@ void add_line(std::string& text, const char* title, const std::vector<std::strin
   if (names.empty()) return;
   text += (text.empty() ? "" : "\n") + std::string(title) + ": ";
   for (std::size_t i = 0; i < names.size(); ++i) text += (i ? ", " : "") + names[i];
+}
+
+[[noreturn]] void fail(const std::string& problem) { throw InvalidArgument("load_weights: " + problem); }
+
+// The key of `rename` that fits a name: the longest one; null: none.
+const std::pair<const std::string, std::string>* rule_of(const std::map<std::string, std::string>& rename,
+                                                         const std::string& name) {
+  for (std::size_t end = name.size(); end != std::string::npos && end > 0; end = name.rfind('.', end - 1)) {
+    if (const auto found = rename.find(name.substr(0, end)); found != rename.end()) return &*found;
+  }
+  const auto of_all = rename.find("");
+  return of_all == rename.end() ? nullptr : &*of_all;
+}
+
+std::string renamed(const std::string& name, const std::pair<const std::string, std::string>& rule) {
+  const auto& [from, to] = rule;
+  if (from.empty()) return to.empty() ? name : to + "." + name;
+  const std::string rest = name.substr(from.size());  // begins with a dot, or is empty
+  return to.empty() && !rest.empty() ? rest.substr(1) : to + rest;
+}
+
+bool is_ignored(const WeightOptions& options, const std::string& name) {
+  return std::any_of(options.ignore.begin(), options.ignore.end(),
+                     [&](const std::string& pattern) { return fits_pattern(pattern, name); });
+}
+
+// An array, and the name that it is given.
+struct Given {
+  std::string name;
+  NDArray array;
+};
+
+// The arrays by the names that a network has for them.
+std::map<std::string, Given> given_by_name(const std::map<std::string, NDArray>& arrays,
+                                           const WeightOptions& options) {
+  std::map<std::string, Given> all;
+  std::set<std::string> used;
+  for (const auto& [name, array] : arrays) {
+    const auto* const rule = rule_of(options.rename, name);
+    if (rule) used.insert(rule->first);
+    if (is_ignored(options, name)) continue;
+    const std::string wanted = rule ? renamed(name, *rule) : name;
+    const auto [place, is_new] = all.try_emplace(wanted, Given{name, array});
+    if (!is_new) fail("'" + place->second.name + "' and '" + name + "' are both renamed to '" + wanted + "'");
+  }
+  for (const auto& [from, to] : options.rename)
+    if (!used.contains(from)) fail("rename has '" + from + "', which no name of an array begins with");
+  return all;
 }
 
 }  // namespace
@@ -26,31 +79,44 @@ std::string WeightReport::to_string() const {
 }
 
 WeightReport load_weights(const std::vector<Parameter>& parameters,
-                          const std::map<std::string, NDArray>& arrays, Where where) {
+                          const std::map<std::string, NDArray>& arrays, const WeightOptions& options,
+                          Where where) {
   const CallSite site(where);
   const NoGrad no_grad;
+  const std::map<std::string, Given> given = given_by_name(arrays, options);
   WeightReport report;
   std::set<std::string> wanted;
-  for (const Parameter& parameter : parameters) {
-    wanted.insert(parameter.name);
-    const auto found = arrays.find(parameter.name);
-    if (found == arrays.end()) {
-      report.missing.push_back(parameter.name);
+  std::vector<std::pair<NDArray, NDArray>> fitting;
+  for (const auto& [name, value] : parameters) {
+    wanted.insert(name);
+    const auto found = given.find(name);
+    if (found == given.end()) {
+      report.missing.push_back(name);
       continue;
     }
-    if (!found->second.defined() || !parameter.value.defined())
-      ndarray_detail::refuse_undefined(("load_weights: '" + parameter.name + "'").c_str());
-    if (found->second.shape() != parameter.value.shape()) {
-      report.other_shape.push_back(parameter.name + ": " + found->second.shape().to_string() + ", wanted " +
-                                   parameter.value.shape().to_string());
+    const NDArray& array = found->second.array;
+    if (!array.defined() || !value.defined())
+      ndarray_detail::refuse_undefined(("load_weights: '" + name + "'").c_str());
+    if (array.shape() != value.shape()) {
+      report.other_shape.push_back(name + ": " + array.shape().to_string() + ", wanted " +
+                                   value.shape().to_string());
     } else {
-      NDArray value = parameter.value;
-      value.assign(found->second.detach());
+      fitting.emplace_back(value, array.detach());
     }
   }
-  for (const auto& [name, array] : arrays)
-    if (!wanted.count(name)) report.unexpected.push_back(name);
+  for (const auto& [name, one] : given)
+    if (!wanted.contains(name))
+      report.unexpected.push_back(one.name == name ? name : one.name + ", as " + name);
+  if (options.strict && !report.complete()) fail(report.to_string());
+  for (auto& [value, array] : fitting) value.assign(array);
   return report;
+}
+
+WeightReport load_weights(const Module& net, const std::string& path, const WeightOptions& options,
+                          Where where) {
+  const CallSite site(where);
+  return load_weights(net.state(), path.ends_with(".npz") ? load_npz(path) : map_safetensors(path).arrays,
+                      options);
 }
 
 }  // namespace heddle

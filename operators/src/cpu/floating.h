@@ -17,7 +17,7 @@ template <class F> void visit_floating(DType dtype, F&& fn) {
   }
 }
 
-// The same with Float16 and BFloat16 too.
+// Calls fn.template operator()<T>() with float, double, Float16 or BFloat16.
 template <class F> void visit_floating_or_half(DType dtype, F&& fn) {
   if (dtype == DType::f16) {
     fn.template operator()<Float16>();

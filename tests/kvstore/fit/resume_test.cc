@@ -3,6 +3,7 @@
 #include <cmath>
 #include <files.h>
 #include <filesystem>
+#include <iterator>
 #include <message_of.h>
 #include <string>
 #include <thread>
@@ -12,6 +13,7 @@
 
 #include <heddle/heddle.h>
 
+#include "files/atomic_file.h"
 #include "fit_program.h"
 
 using namespace heddle;
@@ -81,6 +83,105 @@ TEST_CASE("fit: a run that a callback has ended is not continued, and a missing 
   CHECK(history.stopped == "enough");
   CHECK(again.result(history) == result);
   CHECK(history["loss"].size() == 2);
+
+  // Told to go on, it does the epochs that are left, as a run that nobody has ended.
+  FitProgram straight, continued;
+  const FitResult wanted = straight.result(straight.fit(straight.options(5)));
+  all.callbacks = {};
+  all.resume_stopped = true;
+  const History whole = continued.fit(all);
+  CHECK(whole.stopped == "");
+  CHECK(continued.result(whole) == wanted);
+}
+
+TEST_CASE(
+    "fit: a run that was ended within an epoch is finished from a checkpoint of that step, else it stops "
+    "there again") {
+  TemporaryDirectory directory;
+  const auto options = [&](const FitProgram& program) {
+    FitOptions all = program.options(3);
+    const auto stops = std::make_shared<TestCallback>();
+    stops->batch_end = [](FitRun& run) {
+      if (run.step() == 8) run.stop("eight steps");
+    };
+    all.callbacks = {stops};
+    return all;
+  };
+  FitProgram program;
+  FitOptions all = options(program);
+  all.callbacks.push_back(std::make_shared<ModelCheckpoint>(
+      directory.file("{step}"), ModelCheckpointOptions{.every_epochs = 0, .every_steps = 1}));
+  const FitResult wanted = program.result(program.fit(all));
+  CHECK(wanted.steps == 8);
+  for (const std::string from : {"5", "8"}) {
+    FitProgram again;
+    all = options(again);
+    int begun = 0;
+    const auto counts = std::make_shared<TestCallback>();
+    counts->batch_begin = [&](FitRun&) { ++begun; };
+    all.callbacks.push_back(counts);
+    all.resume = directory.file(from);
+    const History history = again.fit(all);
+    CHECK(history.stopped == "eight steps");
+    CHECK(again.result(history) == wanted);
+    CHECK(begun == (from == "5" ? 3 : 0));
+  }
+}
+
+TEST_CASE("fit: the newest of several checkpoints is found by the number in its name") {
+  TemporaryDirectory directory;
+  FitProgram straight, program, again;
+  const FitResult wanted = straight.result(straight.fit(straight.options(4)));
+  manual_seed(7);
+  FitOptions all = program.options(2);
+  const std::string pattern = directory.file("run+{epoch}-{val_loss}.heddle");
+  all.resume = pattern;  // there is none
+  all.callbacks = {std::make_shared<ModelCheckpoint>(pattern)};
+  program.fit(all);
+  write_file(directory.file("run+3-.heddle"), "of somebody else");
+  write_file(directory.file("xrun+3-0.5000.heddle"), "of somebody else");
+  all = again.options(4);
+  all.resume = pattern;
+  CHECK(again.result(again.fit(all)) == wanted);
+  all.resume = directory.file("{val_loss}");
+  CHECK(contains(message_of<InvalidArgument>([&] { again.fit(all); }),
+                 "want a path, or one with {epoch} or {step}"));
+}
+
+TEST_CASE(
+    "ModelCheckpoint: what writers that were killed have left is removed when a training begins, and nothing "
+    "else") {
+  TemporaryDirectory directory;
+  // The name of this host's temporary files, from one that is being written.
+  std::string mark;
+  {
+    const AtomicFile probe(directory.file("probe"));
+    for (const auto& one : std::filesystem::directory_iterator(directory.path)) {
+      const std::string name = one.path().filename().string();
+      mark = name.substr(5, name.find('-', 10) - 4);
+    }
+  }
+  REQUIRE(mark.starts_with(".tmp-"));
+  const AtomicFile living(directory.file("7.run"));  // that a process has open
+  const std::vector<std::string> left{"3.run" + mark + "4000000000-0", "12.run" + mark + "4000000000-1",
+                                      "12.run.residuals-12-0-of-2" + mark + "4000000000-2",
+                                      "stopped" + mark + "4000000000-3"};
+  const std::vector<std::string> kept{"3.run.tmp-1",
+                                      "x.run" + mark + "4000000000-0",
+                                      "3.run.tmp-00000000-7-0",
+                                      "3.runs" + mark + "4000000000-0",
+                                      "3.run" + mark + "4000000000-0.txt",
+                                      "4.run"};
+  for (const auto* names : {&left, &kept})
+    for (const std::string& name : *names) write_file(directory.file(name), "text");
+  FitProgram program;
+  FitOptions all = program.options(0);
+  all.callbacks = {std::make_shared<ModelCheckpoint>(directory.file("{step}.run"))};
+  all.save_on_interrupt = directory.file("stopped");
+  program.fit(all);
+  for (const std::string& name : left) CHECK_FALSE(std::filesystem::exists(directory.file(name)));
+  for (const std::string& name : kept) CHECK(std::filesystem::exists(directory.file(name)));
+  CHECK(std::distance(std::filesystem::directory_iterator(directory.path), {}) == std::ssize(kept) + 1);
 }
 
 TEST_CASE("fit: a log of a resumed run has each epoch once") {

@@ -6,23 +6,9 @@
 #include <vector>
 
 #include <heddle/data/dataset.h>
-#include <heddle/random.h>
+#include <heddle/data/example_random.h>
 
 namespace heddle {
-
-// Random numbers of one example in one epoch (Philox): the same ones whenever and wherever the example is read.
-class ExampleRandom {
- public:
-  ExampleRandom(std::uint64_t seed, std::int64_t epoch, std::int64_t index);
-  double uniform();                          // in [0, 1)
-  std::int64_t integer(std::int64_t below);  // 0 .. below - 1
-
- private:
-  std::uint32_t word();
-  std::array<std::uint32_t, 2> key_;
-  std::array<std::uint32_t, 4> counter_, words_{};
-  int used_ = 4;
-};
 
 // What is done to each image (C, H, W) of u8 or f32, in the order of the members.
 struct Augmentation {

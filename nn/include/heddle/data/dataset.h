@@ -9,13 +9,13 @@
 
 #include <concepts>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <heddle/data/example_random.h>
 #include <heddle/layer.h>  // kInferred
 #include <heddle/ndarray.h>
 
@@ -46,6 +46,11 @@ class Dataset {
   // Example number `index`, 0 to size() - 1; the same one at each call. Runs in an op. Arrays may be of ops that are not
   // done yet. An error is that of the batch; it names what could not be read.
   virtual Example read(std::int64_t index) const = 0;
+
+  // What loaders call: the example in an epoch, for augmentation of one's own, which draws from `random`. The numbers follow
+  // from LoaderOptions::seed, the epoch and the example alone, so that a run which is resumed reads the same. Unless
+  // overridden: read(index). An override in a class whose base has a gather() overrides that too.
+  virtual Example read_with(std::int64_t index, ExampleRandom& random) const;
 
   // Writes the examples `indices` along axis 0 of `batch`, whose arrays have the shapes of arrays(). Returns false, and has
   // written nothing, unless that is faster than to read() each: then the Loader reads.
@@ -91,59 +96,6 @@ class ArrayDataset : public Dataset {
  private:
   std::vector<NDArray> arrays_;
   std::int64_t size_;
-};
-
-// The examples `indices` of a dataset, in that order. Throws InvalidArgument for an index out of range.
-class Subset : public Dataset {
- public:
-  Subset(AnyDataset dataset, std::vector<std::int64_t> indices);
-  std::int64_t size() const override { return static_cast<std::int64_t>(indices_.size()); }
-  std::vector<ExampleArray> arrays() const override { return dataset_->arrays(); }
-  Example read(std::int64_t index) const override;
-  bool gather(std::span<const std::int64_t> indices, std::span<const NDArray> batch) const override;
-  std::int64_t length(std::int64_t index) const override;
-  std::vector<NDArray> used_arrays() const override { return dataset_->used_arrays(); }
-  bool reads_concurrently() const override { return dataset_->reads_concurrently(); }
-
- private:
-  std::shared_ptr<const Dataset> dataset_;
-  std::vector<std::int64_t> indices_;
-};
-
-// The examples of several datasets, one after the other. Their arrays have the same dtypes and numbers of axes; sizes that
-// differ between the datasets are kInferred. Throws InvalidArgument.
-class ConcatDataset : public Dataset {
- public:
-  explicit ConcatDataset(std::vector<AnyDataset> datasets);
-  std::int64_t size() const override { return ends_.back(); }
-  std::vector<ExampleArray> arrays() const override { return arrays_; }
-  Example read(std::int64_t index) const override;
-  std::int64_t length(std::int64_t index) const override;
-  std::vector<NDArray> used_arrays() const override;
-  bool reads_concurrently() const override;
-
- private:
-  std::pair<const Dataset*, std::int64_t> find(std::int64_t index) const;
-  std::vector<std::shared_ptr<const Dataset>> datasets_;
-  std::vector<std::int64_t> ends_;
-  std::vector<ExampleArray> arrays_;
-};
-
-// fn(example) of each example, called as read() is: on worker threads, several at once. `arrays` describes what it returns.
-class MapDataset : public Dataset {
- public:
-  MapDataset(AnyDataset dataset, std::function<Example(Example)> fn, std::vector<ExampleArray> arrays);
-  std::int64_t size() const override { return dataset_->size(); }
-  std::vector<ExampleArray> arrays() const override { return arrays_; }
-  Example read(std::int64_t index) const override { return fn_(dataset_->read(index)); }
-  std::int64_t length(std::int64_t index) const override { return dataset_->length(index); }
-  std::vector<NDArray> used_arrays() const override { return dataset_->used_arrays(); }
-  bool reads_concurrently() const override { return dataset_->reads_concurrently(); }
-
- private:
-  std::shared_ptr<const Dataset> dataset_;
-  std::function<Example(Example)> fn_;
-  std::vector<ExampleArray> arrays_;
 };
 
 }  // namespace heddle
