@@ -1294,6 +1294,46 @@ class TransformerBlock(Module):
     def __init__(self, features: int, heads: int, feed_forward: int | None = None, kv_heads: int | None = None, causal: bool = False, rotary: bool = False, memory: bool = False, norm_first: bool = True, rms_norm: bool = False, activation: Literal['gelu', 'gelu_tanh', 'relu', 'silu'] = 'gelu', dropout: float = 0.0, bias: bool = True, init: Literal['he', 'xavier'] = 'xavier', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
+class QuantizedDense(Module):
+    """
+    x @ weight.T + bias in 8-bit integers; quantize() makes it.
+
+    (batch..., in_features) -> (batch..., out_features)
+    """
+
+    def __init__(self, in_features: int | None, out_features: int, bias: bool = True, relu: bool = False, device: DeviceLike | None = None) -> None: ...
+
+
+class QuantizedConv1d(Module):
+    """
+    Convolves sequences in 8-bit integers; quantize() makes it.
+
+    (batch, in_channels, length) -> (batch, out_channels, length')
+    """
+
+    def __init__(self, in_channels: int | None, out_channels: int, kernel: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] | Literal['same', 'valid'] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True, relu: bool = False, device: DeviceLike | None = None) -> None: ...
+
+
+class QuantizedConv2d(Module):
+    """
+    Convolves images in 8-bit integers; quantize() makes it.
+
+    (batch, in_channels, height, width) -> (batch, out_channels, height', width')
+    """
+
+    def __init__(self, in_channels: int | None, out_channels: int, kernel: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] | Literal['same', 'valid'] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True, relu: bool = False, device: DeviceLike | None = None) -> None: ...
+
+
+class QuantizedConv3d(Module):
+    """
+    Convolves volumes in 8-bit integers; quantize() makes it.
+
+    (batch, in_channels, depth, height, width) -> (batch, out_channels, depth', height', width')
+    """
+
+    def __init__(self, in_channels: int | None, out_channels: int, kernel: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] | Literal['same', 'valid'] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True, relu: bool = False, device: DeviceLike | None = None) -> None: ...
+
+
 class Conv1d(Module):
     """
     Convolves sequences: each result is a weighted sum of a window.
@@ -1755,17 +1795,17 @@ class Rnn(Module):
     (batch, steps, input_size) -> (batch, steps, directions * hidden_size)
     """
 
-    def __init__(self, input_size: int | None, hidden_size: int, layers: int = 1, relu: bool = False, bidirectional: bool = False, bias: bool = True, dropout: float = 0.0, batch_first: bool = True, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+    def __init__(self, input_size: int | None, hidden_size: int, layers: int = 1, relu: bool = False, bidirectional: bool = False, bias: bool = True, dropout: float = 0.0, batch_first: bool = True, last_only: bool = False, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
 class Lstm(Module):
     """
     Long short-term memory: the operator lstm, in `layers` on top of each other.
 
-    (batch, steps, input_size) -> (batch, steps, directions * hidden_size)
+    (batch, steps, input_size) -> (batch, steps, directions * state_size)
     """
 
-    def __init__(self, input_size: int | None, hidden_size: int, layers: int = 1, bidirectional: bool = False, bias: bool = True, dropout: float = 0.0, batch_first: bool = True, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+    def __init__(self, input_size: int | None, hidden_size: int, layers: int = 1, bidirectional: bool = False, bias: bool = True, dropout: float = 0.0, batch_first: bool = True, last_only: bool = False, proj_size: int = 0, peepholes: bool = False, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
 class Gru(Module):
@@ -1775,7 +1815,7 @@ class Gru(Module):
     (batch, steps, input_size) -> (batch, steps, directions * hidden_size)
     """
 
-    def __init__(self, input_size: int | None, hidden_size: int, layers: int = 1, bidirectional: bool = False, bias: bool = True, dropout: float = 0.0, batch_first: bool = True, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+    def __init__(self, input_size: int | None, hidden_size: int, layers: int = 1, bidirectional: bool = False, bias: bool = True, dropout: float = 0.0, batch_first: bool = True, last_only: bool = False, reset_after: bool = True, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
 class AttentionCache:
@@ -2301,6 +2341,72 @@ def _evaluate(net: object, data: object | None, loss: object | None, metrics: li
 
 def _predict(net: object, data: object | None, batch: int, inputs: int) -> list[Any]: ...
 
+def _fold_batch_norms(net: Module) -> tuple[list[tuple[str, str]], list[tuple[str, str]], str]: ...
+
+def _quantize(net: Module, batches: Sequence[Sequence[NDArray]], percentile: float, max_error: float, skip: Sequence[str]) -> tuple[list[tuple[str, str, float, int, float]], list[tuple[str, str]], int, int, str]: ...
+
+class _Pruning:
+    """What heddle.Pruning derives from."""
+
+    def __init__(self, net: Module, sparsity: float = 0.5, whole: bool = True, keep: int = 0, of: int = 0, only: Sequence[str] = ()) -> None: ...
+
+    def prune(self, sparsity: float) -> None:
+        """Chooses anew, and applies the masks."""
+
+    def apply(self) -> None:
+        """Multiplies each weight by its mask."""
+
+    def keep_zeros(self) -> None:
+        """What is 0 now is to stay 0."""
+
+    def masks(self) -> list[Parameter]: ...
+
+    def state(self) -> dict[str, NDArray]: ...
+
+    def set_state(self, state: Mapping[str, NDArray]) -> None: ...
+
+    def _report(self) -> tuple[list[tuple[str, int, int]], str]: ...
+
+class KeepPruned(Callback):
+    """Applies the masks after each step of fit()."""
+
+    def __init__(self, pruning: _Pruning) -> None: ...
+
+class GradualPruning(Callback):
+    """
+    Sparsity grows between two steps of the trainer, fast at first; the masks are applied after each step.
+    """
+
+    def __init__(self, pruning: _Pruning, final_sparsity: float = 0.8, initial_sparsity: float = 0.0, begin: int = 0, end: int = 1000, every: int = 100) -> None: ...
+
+class ExampleRandom:
+    """
+    Random numbers of one example in one epoch: the same ones whenever it is read.
+    """
+
+    def __init__(self, seed: int, epoch: int, index: int) -> None: ...
+
+    def uniform(self) -> float:
+        """A float in [0, 1)."""
+
+    def integer(self, below: int) -> int:
+        """An int, 0 to below - 1."""
+
+    def bits(self) -> int:
+        """64 random bits, as in numpy.random.default_rng(random.bits())."""
+
+    @property
+    def seed(self) -> int:
+        """That of the loader."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch, from 0: for changes that grow with the training."""
+
+    @property
+    def index(self) -> int:
+        """The example's number in the loader's dataset."""
+
 class _Dataset:
     def _size(self) -> int: ...
 
@@ -2310,7 +2416,7 @@ class _Dataset:
 
     def _arrays(self) -> list[tuple[DType, tuple[int | None, ...]]]: ...
 
-def _object_dataset(object: object, size: int, arrays: Any, varying: bool, length: Any) -> _Dataset: ...
+def _object_dataset(object: object, size: int, arrays: Any, varying: bool, length: Any, read_with: Any) -> _Dataset: ...
 
 def _array_dataset(arrays: list[ArrayLike]) -> _Dataset: ...
 
@@ -2318,7 +2424,7 @@ def _subset(dataset: _Dataset, indices: Sequence[int]) -> _Dataset: ...
 
 def _concat_dataset(datasets: list[_Dataset]) -> _Dataset: ...
 
-def _map_dataset(dataset: _Dataset, fn: object, arrays: Any) -> _Dataset: ...
+def _map_dataset(dataset: _Dataset, fn: object, arrays: Any, draws: bool) -> _Dataset: ...
 
 class _Augmentation:
     def __init__(self, area: Sequence[float], resize: Sequence[int], padding: int, crop: Sequence[int], centre: bool, flip: float, mean: Sequence[float], std: Sequence[float], erase: float) -> None: ...
@@ -2344,7 +2450,7 @@ class _Loader:
 
     def _arrays(self) -> list[tuple[DType, tuple[int | None, ...]]]: ...
 
-def _make_loader(dataset: _Dataset, batch: int, shuffle: bool, seed: int, rank: int, ranks: int, drop_remainder: bool, drop_last: bool, ahead: int, bucket_by_length: int, pad: Sequence[float], pad_multiple: int, augment: _Augmentation | None, augment_array: int, skip_bad: bool) -> _Loader: ...
+def _make_loader(dataset: _Dataset, batch: int, shuffle: bool, seed: int, rank: int, ranks: int, drop_remainder: bool, drop_last: bool, ahead: int, bucket_by_length: int, pad: Sequence[float], pad_multiple: int, arrays: Sequence[int], augment: _Augmentation | None, augment_array: int, skip_bad: bool) -> _Loader: ...
 
 def _read_image(path: bytes, channels: int, max_pixels: int) -> NDArray: ...
 
@@ -2447,6 +2553,8 @@ def load_safetensors(path: str | os.PathLike[str], device: DeviceLike | None = N
     """The arrays of a file."""
 
 def load_safetensors_metadata(path: str | os.PathLike[str]) -> dict[str, str]: ...
+
+def _load_weights(parameters: list[Parameter], arrays: dict[str, NDArray], rename: dict[str, str], ignore: list[str], strict: bool) -> tuple[list[str], list[str], list[str]]: ...
 
 def save_checkpoint(path: str | os.PathLike[str], parameters: Sequence[Parameter] = ..., trainer: Trainer | None = None, generators: dict[str, Generator] = ..., counters: dict[str, int] = ..., arrays: dict[str, NDArray] = ..., notes: dict[str, str] = ...) -> None:
     """Everything that a training run needs to go on. Blocks."""
@@ -3775,6 +3883,26 @@ def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, relu:
 
     Differentiable."""
 
+def quantized_linear(x: ArrayLike, weight: ArrayLike, weight_scale: ArrayLike, input_scale: ArrayLike, input_zero_point: ArrayLike, bias: ArrayLike | None = None, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """linear of x as u8, round(x / input_scale) + input_zero_point, with weight (out, in) of i8, which counts weight_scale (out).
+
+    The result's dtype: f32."""
+
+def quantized_conv1d(x: ArrayLike, weight: ArrayLike, weight_scale: ArrayLike, input_scale: ArrayLike, input_zero_point: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | Literal['same', 'valid'] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """As conv1d, of x (N, C, L) as u8 with weight (O, C / groups, k) of i8; see quantized_linear.
+
+    The result's dtype: f32."""
+
+def quantized_conv2d(x: ArrayLike, weight: ArrayLike, weight_scale: ArrayLike, input_scale: ArrayLike, input_zero_point: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | Literal['same', 'valid'] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """As conv2d, of x (N, C, H, W) as u8 with weight (O, C / groups, kh, kw) of i8; see quantized_linear.
+
+    The result's dtype: f32."""
+
+def quantized_conv3d(x: ArrayLike, weight: ArrayLike, weight_scale: ArrayLike, input_scale: ArrayLike, input_zero_point: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | Literal['same', 'valid'] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """As conv3d, of x (N, C, D, H, W) as u8 with weight (O, C / groups, kd, kh, kw) of i8; see quantized_linear.
+
+    The result's dtype: f32."""
+
 def dropout(x: ArrayLike, p: float = 0.5, training: bool = True, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
     """Zeroes each element with probability p and multiplies the rest by 1 / (1 - p); x itself unless `training` and p > 0. Drawn from `generator`, or for None from the thread's own.
 
@@ -4041,15 +4169,15 @@ def rnn(x: ArrayLike, weight_ih: ArrayLike, weight_hh: ArrayLike, bias_ih: Array
 
     Differentiable."""
 
-def lstm(x: ArrayLike, weight_ih: ArrayLike, weight_hh: ArrayLike, bias_ih: ArrayLike | None = None, bias_hh: ArrayLike | None = None, h: ArrayLike | None = None, c: ArrayLike | None = None, lengths: ArrayLike | None = None, reverse: bool = False, batch_first: bool = False) -> tuple[NDArray, ...]:
-    """As rnn, with the gates i, f, g, o in weight_ih (4 H, F) and weight_hh (4 H, H): c = sigmoid(f) c + sigmoid(i) tanh(g), h = sigmoid(o) tanh(c). All h, and the last h and c (N, H).
+def lstm(x: ArrayLike, weight_ih: ArrayLike, weight_hh: ArrayLike, bias_ih: ArrayLike | None = None, bias_hh: ArrayLike | None = None, h: ArrayLike | None = None, c: ArrayLike | None = None, lengths: ArrayLike | None = None, reverse: bool = False, batch_first: bool = False, weight_hr: ArrayLike | None = None, peepholes: ArrayLike | None = None) -> tuple[NDArray, ...]:
+    """As rnn, with the gates i, f, g, o in weight_ih (4 H, F) and weight_hh (4 H, H): c = sigmoid(f) c + sigmoid(i) tanh(g), h = sigmoid(o) tanh(c). With a projection `weight_hr` (P, H), h = weight_hr of that, and weight_hh is (4 H, P). `peepholes` (3 H) times the cell state are added to i, f and o. All h, and the last h (N, H) or (N, P) and c (N, H).
 
     The result's dtype: that of x.
 
     Differentiable."""
 
-def gru(x: ArrayLike, weight_ih: ArrayLike, weight_hh: ArrayLike, bias_ih: ArrayLike | None = None, bias_hh: ArrayLike | None = None, h: ArrayLike | None = None, lengths: ArrayLike | None = None, reverse: bool = False, batch_first: bool = False) -> tuple[NDArray, ...]:
-    """As rnn, with the gates r, z, n in weight_ih (3 H, F) and weight_hh (3 H, H): n = tanh(x part + sigmoid(r) * h part), h = (1 - sigmoid(z)) n + sigmoid(z) h. All h, and the last (N, H).
+def gru(x: ArrayLike, weight_ih: ArrayLike, weight_hh: ArrayLike, bias_ih: ArrayLike | None = None, bias_hh: ArrayLike | None = None, h: ArrayLike | None = None, lengths: ArrayLike | None = None, reverse: bool = False, batch_first: bool = False, reset_after: bool = True) -> tuple[NDArray, ...]:
+    """As rnn, with the gates r, z, n in weight_ih (3 H, F) and weight_hh (3 H, H): n = tanh(x part + sigmoid(r) * h part), h = (1 - sigmoid(z)) n + sigmoid(z) h. Without `reset_after`, the h part of n is that of sigmoid(r) * h. All h, and the last (N, H).
 
     The result's dtype: that of x.
 

@@ -31,21 +31,21 @@ dnnl::primitive_attr caller_scratch();
 template <class Primitive, class... Arguments>
 typename Primitive::primitive_desc describe(const dnnl::primitive_attr& attributes,
                                             const Arguments&... arguments) {
-#if DNNL_VERSION_MAJOR >= 3
-  return {onednn_engine(), arguments..., attributes};
-#else
-  return {typename Primitive::desc(arguments...), attributes, onednn_engine()};
-#endif
+  if constexpr (requires { typename Primitive::desc; }) {
+    return {typename Primitive::desc(arguments...), attributes, onednn_engine()};
+  } else {
+    return {onednn_engine(), arguments..., attributes};
+  }
 }
 
 // The same of a gradient; `forward` describes the primitive whose gradient it is.
 template <class Primitive, class Forward, class... Arguments>
 typename Primitive::primitive_desc describe_gradient(const Forward& forward, const Arguments&... arguments) {
-#if DNNL_VERSION_MAJOR >= 3
-  return {onednn_engine(), arguments..., forward, caller_scratch()};
-#else
-  return {typename Primitive::desc(arguments...), caller_scratch(), onednn_engine(), forward};
-#endif
+  if constexpr (requires { typename Primitive::desc; }) {
+    return {typename Primitive::desc(arguments...), caller_scratch(), onednn_engine(), forward};
+  } else {
+    return {onednn_engine(), arguments..., forward, caller_scratch()};
+  }
 }
 
 // A primitive with the layouts of its arguments. Immutable: run() may be called on any thread.
