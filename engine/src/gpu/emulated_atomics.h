@@ -1,0 +1,73 @@
+// Atomic operations of kernels on the emulated GPU. They are instrumented by ThreadSanitizer, which then reports an
+// access to the same address that is not atomic. Included by gpu/emulated_thread.h.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "gpu/kernel.h"
+
+namespace heddle::on_gpu {
+namespace emulated {
+
+template <class T> using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+
+template <class T> Bits<T> bits_of(T value) {
+  Bits<T> bits;
+  std::memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+template <class T> T value_of(Bits<T> bits) {
+  T value;
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+constexpr int memory_order(Order order) {
+  return order == Order::relaxed ? __ATOMIC_RELAXED : __ATOMIC_ACQ_REL;
+}
+
+// Replaces the value at `at` by change(value). Returns the value before.
+template <Order order, class T, class F> T update(T* at, F change) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "CUDA has atomic operations for 4 and 8 bytes");
+  auto* const word = reinterpret_cast<Bits<T>*>(at);
+  Bits<T> before = __atomic_load_n(word, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(word, &before, bits_of<T>(change(value_of<T>(before))), false,
+                                      memory_order(order), __ATOMIC_RELAXED)) {
+  }
+  return value_of<T>(before);
+}
+
+}  // namespace emulated
+
+// Each returns the value before. T is a 32- or 64-bit integer; for atomic_add, atomic_exchange and
+// atomic_compare_exchange also float or double.
+template <Order order = Order::relaxed, class T> T atomic_add(T* at, std::type_identity_t<T> value) {
+  if constexpr (std::is_integral_v<T>) {
+    return __atomic_fetch_add(at, value, emulated::memory_order(order));
+  } else {
+    return emulated::update<order>(at, [value](T before) { return before + value; });
+  }
+}
+template <Order order = Order::relaxed, class T> T atomic_min(T* at, std::type_identity_t<T> value) {
+  static_assert(std::is_integral_v<T>, "CUDA has atomicMin for integers");
+  return emulated::update<order>(at, [value](T before) { return value < before ? value : before; });
+}
+template <Order order = Order::relaxed, class T> T atomic_max(T* at, std::type_identity_t<T> value) {
+  static_assert(std::is_integral_v<T>, "CUDA has atomicMax for integers");
+  return emulated::update<order>(at, [value](T before) { return value > before ? value : before; });
+}
+template <Order order = Order::relaxed, class T> T atomic_exchange(T* at, std::type_identity_t<T> value) {
+  return emulated::update<order>(at, [value](T) { return value; });
+}
+template <Order order = Order::relaxed, class T>
+T atomic_compare_exchange(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
+  using Bits = emulated::Bits<T>;
+  Bits before = emulated::bits_of<T>(expected);
+  __atomic_compare_exchange_n(reinterpret_cast<Bits*>(at), &before, emulated::bits_of<T>(value), false,
+                              emulated::memory_order(order),
+                              order == Order::relaxed ? __ATOMIC_RELAXED : __ATOMIC_ACQUIRE);
+  return emulated::value_of<T>(before);
+}
+
+}  // namespace heddle::on_gpu
