@@ -80,7 +80,7 @@ class Thread {
     return match(bits_of(value), bits_of(value), mask, where);
   }
 
-  long long clock();  // ticks of about a nanosecond
+  long long clock();  // ticks of no fixed length
   void pause();       // lets other threads run, for loops that wait
   [[noreturn]] void trap();
 

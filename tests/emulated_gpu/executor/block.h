@@ -1,12 +1,8 @@
 // The state of the blocks that a host thread runs. Used by the executor alone.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
-#include <memory>
-#include <mutex>
-#include <optional>
 #include <source_location>
 #include <string>
 #include <vector>
@@ -15,7 +11,6 @@
 
 namespace heddle::emulated_gpu {
 
-class Runner;
 struct Block;
 
 constexpr int kMostThreads = 1024;
@@ -53,6 +48,7 @@ struct Fiber : on_gpu::Thread {
 
 struct Warp {
   unsigned existing = 0, ready = 0;  // masks of lanes
+  int last_lane = -1;                // the lane that has run last
   int rounds_used = 0;               // those at the beginning of `rounds`
   Round rounds[on_gpu::kWarp + 1];      // each lane is in at most one that has not ended
 };
@@ -70,80 +66,13 @@ struct Block {
   std::vector<Fiber*> fibers{};
   std::vector<Warp> warps{};
   unsigned ready_warps = 0;
+  int last_warp = 0;  // the warp that has run last
   int alive = 0, ended = 0, arrived = 0;
   int count = 0, results[2]{};
   int phase = 0;   // the parity of the barriers so far
   char sync[2]{};  // two, so that a thread that leaves a barrier learns nothing from one that is at the next
   std::source_location barrier{};
   std::deque<SharedVariable> shared{};
-};
-
-// What the host threads that run a grid share.
-struct Work {
-  explicit Work(const Grid& what) : grid(what) {}
-  const Grid& grid;
-  std::vector<std::uint32_t> order{};
-  std::atomic<std::size_t> next{0};
-  std::atomic<bool> failed{false};
-  std::mutex mutex;  // guards failure
-  KernelFailure failure{};
-  char sync = 0;
-  void fail(KernelFailure why);
-};
-
-// Runs blocks on the calling host thread. A thread keeps its runner, and so its stacks.
-class Runner {
- public:
-  static Runner& here();
-  ~Runner();
-  void run(Work& work, std::uint64_t seed);
-
-  Fiber* current() const { return current_; }
-  void suspend(Fiber& fiber);
-  [[noreturn]] void fail(Fiber& fiber, cudaError_t error, std::string what);
-  void* shared(Fiber& fiber, const void* key, std::size_t bytes, const char* name);
-  int barrier(Fiber& fiber, bool what, const std::source_location& where);
-  void wake(Block& block, int rank);
-  void pause(Fiber& fiber);
-
- private:
-  friend struct FiberEntry;
-  bool start_block();
-  void start_fiber(Block& block, int rank);
-  void end_block(Block& block);
-  bool run_some();
-  void resume(Fiber& fiber);
-  void ended(Fiber& fiber);
-  void complete_barrier(Block& block);
-  void check_shared(Block& block);
-  void stuck(Block& block);
-  void abandon();
-  void release_memory();
-  void put_away(std::unique_ptr<Block> block);
-  char* take_stack();
-  void* take_sanitizer_fiber();
-  int pick(unsigned mask, int last);
-  std::uint64_t random();
-
-  Work* work_ = nullptr;
-  std::uint64_t random_ = 0;
-  bool shuffled_ = false;
-  std::size_t most_resident_ = 1;
-  std::vector<std::unique_ptr<Block>> resident_{};
-  std::vector<std::unique_ptr<Block>> spare_blocks_{};
-  std::deque<Fiber> fibers_{};
-  std::vector<Fiber*> spare_fibers_{};
-  std::vector<char*> stacks_{}, spare_stacks_{};
-  std::vector<char*> memory_{};  // shared memory of ended blocks
-  std::vector<void*> sanitizer_fibers_{};
-  std::size_t next_sanitizer_fiber_ = 0;
-  Fiber* current_ = nullptr;
-  void* saved_ = nullptr;  // where the scheduler continues
-  void* sanitizer_ = nullptr;
-  const void* stack_low_ = nullptr;
-  std::size_t stack_bytes_ = 0;
-  int last_warp_ = 0, last_lane_ = 0;
-  unsigned pauses_ = 0;
 };
 
 // Texts for messages: "block (0,1,0)", "threads 0-15, 31".

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <thread>
 
-#include "executor/block.h"
+#include "executor/runner.h"
 #include "executor/sanitizers.h"
 #include "executor/stack_switch.h"
 
@@ -141,12 +141,13 @@ bool Runner::start_block() {
   const int size = static_cast<int>(dim.x * dim.y * dim.z);
   block.index = {linear % grid.x, linear / grid.x % grid.y, linear / grid.x / grid.y};
   block.alive = size;
-  block.ended = block.arrived = block.count = block.phase = 0;
+  block.ended = block.arrived = block.count = block.phase = block.last_warp = 0;
   block.warps.resize(static_cast<std::size_t>((size + on_gpu::kWarp - 1) / on_gpu::kWarp));
   for (std::size_t w = 0; w < block.warps.size(); ++w) {
     const int lanes = std::min(on_gpu::kWarp, size - static_cast<int>(w) * on_gpu::kWarp);
     block.warps[w].existing = block.warps[w].ready = ~0u >> (on_gpu::kWarp - lanes);
     block.warps[w].rounds_used = 0;
+    block.warps[w].last_lane = -1;
   }
   block.ready_warps = ~0u >> (kWarps - static_cast<int>(block.warps.size()));
   for (int rank = 0; rank < size; ++rank) start_fiber(block, rank);
@@ -165,6 +166,7 @@ void Runner::end_block(Block& block) {
 
 void Runner::resume(Fiber& fiber) {
   current_ = &fiber;
+  tick();
   void* fake_stack = nullptr;
   if (with_tsan()) __tsan_switch_to_fiber(fiber.sanitizer, kNoSync);
   if (__sanitizer_start_switch_fiber) __sanitizer_start_switch_fiber(&fake_stack, fiber.stack, kStack);
@@ -197,7 +199,7 @@ void Runner::fail(Fiber& fiber, cudaError_t error, std::string what) {
 
 // Puts another warp first, since in the natural order the scheduler stays with a warp while one of its lanes is ready.
 void Runner::pause(Fiber& fiber) {
-  ++last_warp_;
+  ++fiber.block->last_warp;
   if (++pauses_ % 64 == 0) std::this_thread::yield();
   suspend(fiber);
 }
@@ -239,17 +241,17 @@ bool Runner::run_some() {
     resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(which));
     return true;
   }
-  last_warp_ = pick(block.ready_warps, shuffled_ ? 0 : last_warp_ - 1);
-  Warp& warp = block.warps[static_cast<std::size_t>(last_warp_)];
-  last_lane_ = pick(warp.ready, last_lane_);
-  Fiber& fiber = *block.fibers[static_cast<std::size_t>(last_warp_ * on_gpu::kWarp + last_lane_)];
+  const int number = block.last_warp = pick(block.ready_warps, block.last_warp - 1);
+  Warp& warp = block.warps[static_cast<std::size_t>(number)];
+  const int lane = warp.last_lane = pick(warp.ready, warp.last_lane);
+  Fiber& fiber = *block.fibers[static_cast<std::size_t>(number * on_gpu::kWarp + lane)];
   resume(fiber);
   if (fiber.state != State::ready) {
     // The thread may have been woken by its own arrival: only threads that wait lose their bits.
-    warp.ready &= ~(1u << last_lane_);
+    warp.ready &= ~(1u << lane);
   }
   if (fiber.state == State::ended) ended(fiber);
-  if (warp.ready == 0) block.ready_warps &= ~(1u << last_warp_);
+  if (warp.ready == 0) block.ready_warps &= ~(1u << number);
   return true;
 }
 
@@ -270,8 +272,6 @@ void Runner::run(Work& work, std::uint64_t seed) {
   shuffled_ = seed != 0;
   random_ = seed * 0x9e3779b97f4a7c15ULL + 1;
   most_resident_ = shuffled_ ? 1 + random() % 3 : 1;
-  last_warp_ = 0;
-  last_lane_ = -1;
   if (with_tsan()) sanitizer_ = __tsan_get_current_fiber();
   try {
     while (run_some()) {

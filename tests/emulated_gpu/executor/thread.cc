@@ -1,11 +1,9 @@
 // The operations of a CUDA thread: barriers, shuffles, votes and shared memory.
-#include <chrono>
 #include <cstdlib>
 #include <new>
 #include <string_view>
-#include <thread>
 
-#include "executor/block.h"
+#include "executor/runner.h"
 #include "executor/sanitizers.h"
 
 namespace heddle::emulated_gpu {
@@ -206,10 +204,8 @@ unsigned Thread::match(std::uint64_t value, std::uint64_t wanted, unsigned mask,
   return equal;
 }
 
-long long Thread::clock() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
+// Counts what the scheduler does, and how often it is read, so that a seed gives the same values again.
+long long Thread::clock() { return Runner::here().tick(); }
 
 void Thread::pause() {
   Runner::here().pause(fiber_of(*this));

@@ -86,6 +86,7 @@ Runtime& runtime() {
   static Runtime& only = *[] {
     auto* made = new Runtime;
     made->settings = from_environment();
+    made->step_random = made->settings.seed;
     set_device_memory(made->settings.memory);
     protect_devices(made->settings.protect);
     catch_faults();
@@ -175,8 +176,9 @@ Settings settings() {
 
 void configure(const Settings& settings) {
   Runtime& all = runtime();
-  const std::lock_guard guard(all.mutex);
+  const std::scoped_lock guard(all.step_mutex, all.mutex);
   all.settings = settings;
+  all.step_random = settings.seed;
   set_device_memory(settings.memory);
   protect_devices(settings.protect);
 }

@@ -101,6 +101,12 @@ std::string check_zones(const Block& block) {
   return "memory behind " + text_of(block) + " was overwritten, " + std::to_string(same) + " bytes after its end";
 }
 
+void paint_zones(const Block& block) {
+  char* begin = block.allocation.begin;
+  fill_unseen(begin - kZone, kZone, kZoneByte);
+  fill_unseen(begin + *block.painted, block.capacity + kZone - *block.painted, kZoneByte);
+}
+
 // Looks at the first and last `most` bytes of what was freed.
 std::string check_freed(const Block& block, std::size_t most) {
   if (with_asan() || !block.poisoned) return "";
@@ -184,11 +190,8 @@ std::string paint(const Allocation& allocation) {
   asan_poison(begin, block.capacity);
   asan_unpoison(begin, allocation.bytes);
   std::memset(begin, kPoison, allocation.bytes);
-  if (!with_asan()) {
-    fill_unseen(begin - kZone, kZone, kZoneByte);
-    fill_unseen(begin + allocation.bytes, block.capacity + kZone - allocation.bytes, kZoneByte);
-  }
   block.painted = allocation.bytes;
+  if (!with_asan()) paint_zones(block);
   block.poisoned = false;
   return wrong;
 }
@@ -258,8 +261,8 @@ std::vector<std::string> check_blocks(int device) {
     if (text.empty()) text = check_freed(block, kChecked);
     if (text.empty()) continue;
     wrong.push_back(std::move(text));
-    block.painted.reset();  // reported once
     block.poisoned = false;
+    if (block.painted && !with_asan()) paint_zones(block);  // so that it is reported once
   }
   return wrong;
 }

@@ -139,7 +139,6 @@ std::shared_ptr<CUstream_st> make_stream(int device, unsigned flags, int priorit
   const unsigned long long id = ++all.ids;
   const Settings& settings = all.settings;
   HostStreamOptions options{.seed = settings.seed * 1000 + id, .most_delay = settings.delay, .stepped = settings.stepped};
-  if (settings.stepped && all.step_random == 0) all.step_random = settings.seed;
   auto work = std::make_unique<HostStream>(gpu(device), Lane::compute, options);
   return std::make_shared<CountedStream>(
       CUstream_st{.device = device, .flags = flags, .priority = priority, .id = id, .work = std::move(work),
