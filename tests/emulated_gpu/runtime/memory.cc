@@ -257,7 +257,7 @@ std::vector<std::string> check_blocks(int device) {
   const std::lock_guard guard(lock);
   std::vector<std::string> wrong;
   for (auto& [begin, block] : arenas[device].blocks) {
-    std::string text = check_zones(block);
+    std::string text = block.state == State::live ? check_zones(block) : "";
     if (text.empty()) text = check_freed(block, kChecked);
     if (text.empty()) continue;
     wrong.push_back(std::move(text));

@@ -85,6 +85,7 @@ void submit(CUstream_st& stream, Operation operation);
 // Enqueues work of the runtime's own; not in a capture.
 void enqueue(CUstream_st& stream, std::function<void()> work);
 RecordingPtr record(CUstream_st& stream, bool with_time = false);
+RecordingPtr last_of(CUstream_st& stream);  // a recording behind all work; null if there was never any
 void wait_in_stream(CUstream_st& stream, const RecordingPtr& recording);
 
 // Without Runtime::mutex. await() waits for a recording; ask() returns whether it is complete. Both do work of stepped
@@ -112,6 +113,8 @@ struct CUstream_st {
   unsigned long long id;
   std::unique_ptr<heddle::HostStream> work;
   bool stepped, used = false, is_default = false;
+  heddle::emulated_gpu::RecordingPtr last{};  // null if work was enqueued since, or never any
+  bool idle = true;                           // nothing was ever enqueued
   std::shared_ptr<heddle::emulated_gpu::Capture> capture{};
   std::vector<cudaGraphNode_t> tail{};  // what the next node of the capture comes after
 };

@@ -163,6 +163,8 @@ CUevent_st& event_of(cudaEvent_t handle) {
 
 void enqueue(CUstream_st& stream, std::function<void()> work) {
   order_with_default(stream);
+  stream.last.reset();
+  stream.idle = false;
   stream.work->enqueue(std::move(work));
 }
 
@@ -183,11 +185,18 @@ RecordingPtr record(CUstream_st& stream, bool with_time) {
     recording->done = true;
     recording->done.notify_all();
   });
+  stream.last = recording;
+  stream.idle = false;
   return recording;
 }
 
+RecordingPtr last_of(CUstream_st& stream) { return stream.idle || stream.last ? stream.last : record(stream); }
+
 void wait_in_stream(CUstream_st& stream, const RecordingPtr& recording) {
-  if (!recording->done) stream.work->wait(*recording->event, recording->generation);
+  if (recording->done) return;
+  stream.work->wait(*recording->event, recording->generation);
+  stream.last.reset();
+  stream.idle = false;
 }
 
 void await(const RecordingPtr& recording) {
@@ -211,16 +220,18 @@ void await_device(int device) {
   {
     const std::lock_guard guard(all.mutex);
     for (auto& [handle, stream] : all.streams) {
-      if (stream->device == device) last.push_back(record(*stream));
+      if (stream->device == device) last.push_back(last_of(*stream));
     }
     if (const auto found = all.default_streams.find(device); found != all.default_streams.end()) {
-      last.push_back(record(*found->second));
+      last.push_back(last_of(*found->second));
     }
     for (auto& [stream, recording] : all.destroyed) {
       if (stream->device == device) last.push_back(recording);
     }
   }
-  for (const RecordingPtr& recording : last) await(recording);
+  for (const RecordingPtr& recording : last) {
+    if (recording) await(recording);
+  }
   const std::lock_guard guard(all.mutex);
   reap(all);
 }
@@ -301,7 +312,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
     synchronize(device, [&] {
       CUstream_st& stream = stream_of(handle);
       order_with_default(stream);
-      return record(stream);
+      return last_of(stream);
     });
   });
 }
@@ -315,9 +326,9 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
       CUstream_st& stream = stream_of(handle);
       refuse_in_capture(stream);
       device = stream.device;
-      recording = record(stream);
+      recording = last_of(stream);
     }
-    const bool done = ask(recording);
+    const bool done = !recording || ask(recording);
     check_device(device);
     require(done, cudaErrorNotReady);
   });
