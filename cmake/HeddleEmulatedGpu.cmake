@@ -12,13 +12,15 @@ endif()
 set(emulated ${PROJECT_SOURCE_DIR}/tests/emulated_gpu)
 
 # What switches stacks or must order nothing for ThreadSanitizer is not instrumented.
-add_library(heddle_emulated_executor OBJECT
+set(uninstrumented
   ${emulated}/executor/executor.cc
   ${emulated}/executor/report.cc
   ${emulated}/executor/stack_switch.cc
   ${emulated}/executor/thread.cc
   ${emulated}/runtime/access.cc
   ${emulated}/runtime/memory.cc)
+add_library(heddle_emulated_executor OBJECT ${uninstrumented})
+set_source_files_properties(${uninstrumented} PROPERTIES COMPILE_OPTIONS "-fno-sanitize=all;-O2")
 add_library(heddle_emulated_runtime OBJECT
   ${emulated}/runtime/allocations.cc
   ${emulated}/runtime/call.cc
@@ -33,7 +35,6 @@ foreach(library heddle_emulated_executor heddle_emulated_runtime)
   target_include_directories(${library} SYSTEM PRIVATE ${HEDDLE_CUDA_HEADERS})
   set_target_properties(${library} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
 endforeach()
-target_compile_options(heddle_emulated_executor PRIVATE -fno-sanitize=all -O2)
 
 # heddle_kernels(TARGET sources...): adds files with kernels to a target, which the C++ compiler compiles here.
 function(heddle_kernels target)

@@ -157,8 +157,11 @@ bool host_reads_device() {
 
 const std::map<std::string, Program>& programs() {
   static const std::map<std::string, Program> all{
-      {"none", [] { return right_sum(Bug::none) && right_scan(Bug::none) && right_transpose(Bug::none) &&
-                           right_histogram(Bug::none) && right_softmax(Bug::none); }},
+      {"none",
+       [] {
+         return right_sum(Bug::none) && right_scan(Bug::none) && right_transpose(Bug::none) &&
+                right_histogram(Bug::none) && right_softmax(Bug::none);
+       }},
       {"sum-barrier", [] { return right_sum(Bug::barrier_dropped); }},
       {"sum-race", [] { return right_sum(Bug::not_atomic); }},
       {"sum-lane", [] { return right_sum(Bug::wrong_lane); }},
@@ -222,6 +225,4 @@ int find(const std::string& name, bool stepped) {
 }  // namespace heddle::test
 
 // bugs NAME [threaded]
-int main(int argc, char** argv) {
-  return argc < 2 ? 2 : heddle::test::find(argv[1], argc < 3);
-}
+int main(int argc, char** argv) { return argc < 2 ? 2 : heddle::test::find(argv[1], argc < 3); }

@@ -104,8 +104,12 @@ TEST_CASE("shared memory, static and dynamic, and its limits") {
 TEST_CASE("launches that a GPU refuses") {
   const OnDevice<int> out(1);
   const Index kernel{out.data()};
-  for (const auto& [grid, block] : {std::pair{dim3(1), dim3(1025)}, {dim3(1), dim3(0)}, {dim3(0), dim3(1)},
-                                    {dim3(1, 70000), dim3(1)}, {dim3(1), dim3(1, 1, 65)}, {dim3(1), dim3(64, 32)}}) {
+  for (const auto& [grid, block] : {std::pair{dim3(1), dim3(1025)},
+                                    {dim3(1), dim3(0)},
+                                    {dim3(0), dim3(1)},
+                                    {dim3(1, 70000), dim3(1)},
+                                    {dim3(1), dim3(1, 1, 65)},
+                                    {dim3(1), dim3(64, 32)}}) {
     CHECK(run(kernel, grid, block) == cudaErrorInvalidConfiguration);
     CHECK(cudaPeekAtLastError() == cudaErrorInvalidConfiguration);
     CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
@@ -160,7 +164,8 @@ TEST_CASE("a divergent barrier names the kernel, the block and the threads") {
   CHECK(contains(half, "HalfWaits, block ("));
   CHECK(contains(half, "; threads 0-15 wait at the barrier at "));
   CHECK(contains(half, "divergent barrier: threads 32-63 have ended; "));
-  CHECK(contains(half, "; threads 16-31 wait for lanes of their warp at tests/emulated_gpu/executor_test.cc:"));
+  CHECK(
+      contains(half, "; threads 16-31 wait for lanes of their warp at tests/emulated_gpu/executor_test.cc:"));
   CHECK(contains(problem_of(TwoBarriers{}, cudaErrorLaunchFailure), "divergent barrier"));
   const std::string some = problem_of(SomeEnd{}, cudaErrorLaunchFailure);
   CHECK(contains(some, "threads 60-63 have ended; threads 0-59 wait at the barrier at "));
@@ -168,7 +173,8 @@ TEST_CASE("a divergent barrier names the kernel, the block and the threads") {
 
 TEST_CASE("masks and lanes of a warp that do not fit are errors") {
   CHECK(contains(problem_of(WrongMask{}, cudaErrorLaunchFailure), "its lane is not in the mask"));
-  CHECK(contains(problem_of(ReadsNobody{}, cudaErrorLaunchFailure), "a shuffle reads lane 20, which takes no part"));
+  CHECK(contains(problem_of(ReadsNobody{}, cudaErrorLaunchFailure),
+                 "a shuffle reads lane 20, which takes no part"));
 }
 
 struct Throws {
@@ -183,7 +189,8 @@ struct Traps {
 };
 
 TEST_CASE("an exception and a trap are sticky errors of the device, and other devices go on") {
-  CHECK(contains(problem_of(Throws{}, cudaErrorLaunchFailure), "block (1,0,0), thread (6,0,0): an exception: no such kind"));
+  CHECK(contains(problem_of(Throws{}, cudaErrorLaunchFailure),
+                 "block (1,0,0), thread (6,0,0): an exception: no such kind"));
   CHECK(contains(problem_of(Traps{}, cudaErrorLaunchFailure), "thread (63,0,0): a trap"));
   const TestStream stream;
   check(on_gpu::launch(stream, 1, 64, 0, Traps{}));
@@ -214,7 +221,8 @@ struct WritesBehindShared {
 
 // The sanitizers end the process instead.
 TEST_CASE("faults of a kernel, and writes behind its shared memory, are sticky errors") {
-  CHECK(contains(problem_of(Faults{nullptr, 1}, cudaErrorIllegalAddress), "thread (5,0,0): an access to (nil)"));
+  CHECK(contains(problem_of(Faults{nullptr, 1}, cudaErrorIllegalAddress),
+                 "thread (5,0,0): an access to (nil)"));
   int host = 0;
   CHECK(contains(problem_of(Faults{&host, 0}, cudaErrorIllegalAddress), "a division by zero"));
   CHECK(contains(problem_of(WritesBehindShared{}, cudaErrorIllegalAddress),

@@ -74,7 +74,8 @@ TEST_CASE("parameters of nodes are replaced between launches") {
   const cudaGraph_t graph = captured(stream, [&] {
     check(fill(stream, x.data(), 3, kCount));
     check(cudaMemcpyAsync(y.data(), x.data(), kBytes, cudaMemcpyDefault, stream));
-    check(cudaLaunchHostFunc(stream, [](void* value) { called.push_back(*static_cast<int*>(value)); }, &one));
+    check(cudaLaunchHostFunc(
+        stream, [](void* value) { called.push_back(*static_cast<int*>(value)); }, &one));
   });
   std::size_t count = 3;
   cudaGraphNode_t nodes[3];
@@ -90,7 +91,8 @@ TEST_CASE("parameters of nodes are replaced between launches") {
   void* arguments[] = {&other};
   kernel.kernelParams = arguments;
   check(cudaGraphExecKernelNodeSetParams(executable, nodes[0], &kernel));
-  check(cudaGraphExecMemcpyNodeSetParams1D(executable, nodes[1], z.data(), x.data(), kBytes, cudaMemcpyDefault));
+  check(cudaGraphExecMemcpyNodeSetParams1D(executable, nodes[1], z.data(), x.data(), kBytes,
+                                           cudaMemcpyDefault));
   int two = 2;
   const cudaHostNodeParams host{[](void* value) { called.push_back(10 * *static_cast<int*>(value)); }, &two};
   check(cudaGraphExecHostNodeSetParams(executable, nodes[2], &host));

@@ -63,7 +63,8 @@ TEST_CASE("devices, versions and properties") {
   char bus[16];
   check(cudaDeviceGetPCIBusId(bus, sizeof bus, 2));
   CHECK(std::string(bus) == "0000:03:00.0");
-  CHECK(std::string(cudaGetErrorString(cudaErrorIllegalAddress)) == "an illegal memory access was encountered");
+  CHECK(std::string(cudaGetErrorString(cudaErrorIllegalAddress)) ==
+        "an illegal memory access was encountered");
   CHECK(std::string(cudaGetErrorName(cudaErrorNotReady)) == "cudaErrorNotReady");
 }
 
@@ -123,9 +124,11 @@ TEST_CASE("a stream is destroyed while it has work, which still runs") {
     out[0] = 0;
     for (int i = 1; i <= 5; ++i) {
       const TestStream stream;
-      check(cudaLaunchHostFunc(stream, [](void* at) { ++*static_cast<int*>(at); }, out.data()));
+      check(cudaLaunchHostFunc(
+          stream, [](void* at) { ++*static_cast<int*>(at); }, out.data()));
       check(cudaDeviceSynchronize());
-      check(cudaLaunchHostFunc(stream, [](void* at) { ++*static_cast<int*>(at); }, out.data()));
+      check(cudaLaunchHostFunc(
+          stream, [](void* at) { ++*static_cast<int*>(at); }, out.data()));
     }
     check(cudaDeviceSynchronize());
     CHECK(out[0] == 10);
@@ -143,7 +146,8 @@ TEST_CASE("events: queries, elapsed time, flags") {
   CHECK(cudaEventElapsedTime(&milliseconds, begin, end) == cudaErrorInvalidResourceHandle);
   std::atomic<bool> flag{false};
   check(cudaEventRecord(begin, stream));
-  check(cudaLaunchHostFunc(stream, [](void* at) { static_cast<std::atomic<bool>*>(at)->wait(false); }, &flag));
+  check(cudaLaunchHostFunc(
+      stream, [](void* at) { static_cast<std::atomic<bool>*>(at)->wait(false); }, &flag));
   check(cudaEventRecord(end, stream));
   CHECK(cudaEventQuery(end) == cudaErrorNotReady);
   CHECK(cudaStreamQuery(stream) == cudaErrorNotReady);
@@ -159,14 +163,16 @@ TEST_CASE("events: queries, elapsed time, flags") {
   for (const cudaEvent_t event : {begin, end, untimed}) check(cudaEventDestroy(event));
   CHECK(cudaEventDestroy(begin) == cudaErrorInvalidResourceHandle);
   CHECK(cudaEventRecord(begin, stream) == cudaErrorInvalidResourceHandle);
-  CHECK(cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(&milliseconds)) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(&milliseconds)) ==
+        cudaErrorInvalidResourceHandle);
   cudaGetLastError();
 }
 
 TEST_CASE("a function of the host may not call CUDA") {
   const TestStream stream;
   static cudaError_t got;
-  check(cudaLaunchHostFunc(stream, [](void*) { got = cudaSetDevice(0); }, nullptr));
+  check(cudaLaunchHostFunc(
+      stream, [](void*) { got = cudaSetDevice(0); }, nullptr));
   stream.wait();
   CHECK(got == cudaErrorNotPermitted);
 }
@@ -191,12 +197,14 @@ TEST_CASE("wrong use of memory is refused as CUDA does") {
   OnDevice<int> x(100);
   const InPinned<int> pinned(100);
   CHECK(cudaMemcpyAsync(x.data(), pinned.data(), 404, cudaMemcpyDefault, stream) == cudaErrorInvalidValue);
-  CHECK(cudaMemcpyAsync(x.data() + 50, pinned.data(), 204, cudaMemcpyDefault, stream) == cudaErrorInvalidValue);
+  CHECK(cudaMemcpyAsync(x.data() + 50, pinned.data(), 204, cudaMemcpyDefault, stream) ==
+        cudaErrorInvalidValue);
   CHECK(cudaMemcpyAsync(x.data(), pinned.data(), 4, cudaMemcpyDeviceToHost, stream) == cudaErrorInvalidValue);
   CHECK(cudaMemcpyAsync(x.data(), pinned.data(), 4, static_cast<cudaMemcpyKind>(9), stream) ==
         cudaErrorInvalidMemcpyDirection);
   CHECK(cudaMemsetAsync(pinned.data() + 200, 0, 4, stream) == cudaErrorInvalidValue);
-  CHECK(cudaMemcpy2DAsync(x.data(), 8, pinned.data(), 16, 16, 2, cudaMemcpyDefault, stream) == cudaErrorInvalidPitchValue);
+  CHECK(cudaMemcpy2DAsync(x.data(), 8, pinned.data(), 16, 16, 2, cudaMemcpyDefault, stream) ==
+        cudaErrorInvalidPitchValue);
   CHECK(cudaFree(x.data() + 1) == cudaErrorInvalidValue);
   CHECK(cudaFreeHost(x.data()) == cudaErrorInvalidValue);
   void* memory = nullptr;
@@ -229,7 +237,8 @@ TEST_CASE("what pointers are, and registered memory") {
   check(cudaPointerGetAttributes(&found, pageable.data()));
   CHECK(found.type == cudaMemoryTypeUnregistered);
   check(cudaHostRegister(pageable.data(), 4000, cudaHostRegisterDefault));
-  CHECK(cudaHostRegister(pageable.data(), 4000, cudaHostRegisterDefault) == cudaErrorHostMemoryAlreadyRegistered);
+  CHECK(cudaHostRegister(pageable.data(), 4000, cudaHostRegisterDefault) ==
+        cudaErrorHostMemoryAlreadyRegistered);
   check(cudaPointerGetAttributes(&found, pageable.data() + 999));
   CHECK(found.type == cudaMemoryTypeHost);
   check(cudaHostUnregister(pageable.data()));
@@ -319,8 +328,11 @@ TEST_CASE("each wait of the host is counted") {
           cudaStreamQuery(stream);
         }) == 0);
   cudaGetLastError();
-  CHECK(waits_of([&] { check(cudaMemcpyAsync(x.data(), pageable.data(), 100000, cudaMemcpyDefault, stream)); }) == 1);
-  CHECK(waits_of([&] { check(cudaMemcpyAsync(pageable.data(), x.data(), 10, cudaMemcpyDefault, stream)); }) == 1);
+  CHECK(waits_of([&] {
+          check(cudaMemcpyAsync(x.data(), pageable.data(), 100000, cudaMemcpyDefault, stream));
+        }) == 1);
+  CHECK(waits_of([&] { check(cudaMemcpyAsync(pageable.data(), x.data(), 10, cudaMemcpyDefault, stream)); }) ==
+        1);
   CHECK(waits_of([&] { stream.wait(); }) == 1);
   CHECK(waits_of([&] { check(cudaDeviceSynchronize()); }) == 1);
 }
@@ -343,7 +355,8 @@ TEST_CASE("the k-th call fails with a chosen error, and has no effect") {
       text = error.what();
     }
     failed.push_back(emulated_gpu::failed_call());
-    const bool releases = failed.back() == "" || failed.back() == "cudaFree" || failed.back() == "cudaStreamDestroy";
+    const bool releases =
+        failed.back() == "" || failed.back() == "cudaFree" || failed.back() == "cudaStreamDestroy";
     CHECK(text == (releases ? "" : "too many resources requested for launch"));
     CHECK(emulated_gpu::live_objects() == objects);
     CHECK(emulated_gpu::live_bytes(0) == bytes);

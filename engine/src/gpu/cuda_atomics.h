@@ -14,7 +14,8 @@ using AtomicWord = std::conditional_t<
     std::conditional_t<sizeof(T) == 8, std::conditional_t<std::is_signed_v<T>, long long, unsigned long long>,
                        std::conditional_t<std::is_signed_v<T>, int, unsigned>>>;
 template <class T>
-using SumWord = std::conditional_t<std::is_integral_v<T> && sizeof(T) == 8, unsigned long long, AtomicWord<T>>;
+using SumWord =
+    std::conditional_t<std::is_integral_v<T> && sizeof(T) == 8, unsigned long long, AtomicWord<T>>;
 template <class T> using BitWord = std::conditional_t<sizeof(T) == 8, unsigned long long, unsigned>;
 
 template <Order order, class F> __device__ auto ordered(F operation) {
@@ -28,20 +29,23 @@ template <Order order, class F> __device__ auto ordered(F operation) {
 
 // Each returns the value before. T is a 32- or 64-bit integer; for atomic_add, atomic_exchange and
 // atomic_compare_exchange also float or double.
-template <Order order = Order::relaxed, class T> __device__ T atomic_add(T* at, std::type_identity_t<T> value) {
+template <Order order = Order::relaxed, class T>
+__device__ T atomic_add(T* at, std::type_identity_t<T> value) {
   using Word = cuda::SumWord<T>;
-  return static_cast<T>(cuda::ordered<order>(
-      [=] { return atomicAdd(reinterpret_cast<Word*>(at), static_cast<Word>(value)); }));
+  return static_cast<T>(
+      cuda::ordered<order>([=] { return atomicAdd(reinterpret_cast<Word*>(at), static_cast<Word>(value)); }));
 }
-template <Order order = Order::relaxed, class T> __device__ T atomic_min(T* at, std::type_identity_t<T> value) {
+template <Order order = Order::relaxed, class T>
+__device__ T atomic_min(T* at, std::type_identity_t<T> value) {
   using Word = cuda::AtomicWord<T>;
-  return static_cast<T>(cuda::ordered<order>(
-      [=] { return atomicMin(reinterpret_cast<Word*>(at), static_cast<Word>(value)); }));
+  return static_cast<T>(
+      cuda::ordered<order>([=] { return atomicMin(reinterpret_cast<Word*>(at), static_cast<Word>(value)); }));
 }
-template <Order order = Order::relaxed, class T> __device__ T atomic_max(T* at, std::type_identity_t<T> value) {
+template <Order order = Order::relaxed, class T>
+__device__ T atomic_max(T* at, std::type_identity_t<T> value) {
   using Word = cuda::AtomicWord<T>;
-  return static_cast<T>(cuda::ordered<order>(
-      [=] { return atomicMax(reinterpret_cast<Word*>(at), static_cast<Word>(value)); }));
+  return static_cast<T>(
+      cuda::ordered<order>([=] { return atomicMax(reinterpret_cast<Word*>(at), static_cast<Word>(value)); }));
 }
 template <Order order = Order::relaxed, class T>
 __device__ T atomic_exchange(T* at, std::type_identity_t<T> value) {

@@ -6,7 +6,8 @@
 
 #define HEDDLE_DEVICE __device__
 // HEDDLE_SHARED(thread, name, type): a variable in the block's shared memory, not initialised.
-#define HEDDLE_SHARED(thread, name, ...) __shared__ typename ::heddle::on_gpu::Identity<__VA_ARGS__>::type name
+#define HEDDLE_SHARED(thread, name, ...) \
+  __shared__ typename ::heddle::on_gpu::Identity<__VA_ARGS__>::type name
 
 namespace heddle::on_gpu {
 namespace cuda {
@@ -57,8 +58,7 @@ class Thread {
   __device__ bool barrier_or(bool what) { return __syncthreads_or(what) != 0; }
   __device__ void warp_barrier(unsigned mask = kAllLanes) { __syncwarp(mask); }
 
-  template <class T>
-  __device__ T shuffle(T value, int lane, unsigned mask = kAllLanes, int width = kWarp) {
+  template <class T> __device__ T shuffle(T value, int lane, unsigned mask = kAllLanes, int width = kWarp) {
     return cuda::Words<T>::back(__shfl_sync(mask, cuda::Words<T>::of(value), lane, width));
   }
   template <class T>

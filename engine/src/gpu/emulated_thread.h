@@ -11,9 +11,9 @@
 
 #define HEDDLE_DEVICE
 // HEDDLE_SHARED(thread, name, type): a variable in the block's shared memory, not initialised.
-#define HEDDLE_SHARED(thread, name, ...)                          \
+#define HEDDLE_SHARED(thread, name, ...)                             \
   using name##_type = ::heddle::on_gpu::Identity<__VA_ARGS__>::type; \
-  static char name##_key;                                         \
+  static char name##_key;                                            \
   auto& name = *static_cast<name##_type*>((thread).shared(&name##_key, sizeof(name##_type), #name))
 
 namespace heddle::on_gpu {
@@ -75,8 +75,7 @@ class Thread {
   bool all(bool what, unsigned mask = kAllLanes, Where where = Where::current()) {
     return match(what ? 0 : 1, 1, mask, where) == 0;
   }
-  template <class T>
-  unsigned match_any(T value, unsigned mask = kAllLanes, Where where = Where::current()) {
+  template <class T> unsigned match_any(T value, unsigned mask = kAllLanes, Where where = Where::current()) {
     return match(bits_of(value), bits_of(value), mask, where);
   }
 
@@ -122,8 +121,9 @@ struct Kernel {
 
 template <class K>
 inline constexpr Kernel kernel_of{
-    .type = &typeid(K), .bytes = sizeof(K),
-    .run = [](const void* kernel, Thread& thread) { (*static_cast<const K*>(kernel))(thread); }};
+    .type = &typeid(K), .bytes = sizeof(K), .run = [](const void* kernel, Thread& thread) {
+      (*static_cast<const K*>(kernel))(thread);
+    }};
 
 }  // namespace emulated
 

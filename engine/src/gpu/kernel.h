@@ -23,16 +23,14 @@
 
 namespace heddle::on_gpu {
 
-constexpr int kWarp = 32;                      // threads in a warp
-constexpr unsigned kAllLanes = 0xffffffffu;    // the mask of a whole warp
+constexpr int kWarp = 32;                       // threads in a warp
+constexpr unsigned kAllLanes = 0xffffffffu;     // the mask of a whole warp
 constexpr std::size_t kSharedBytes = 48 << 10;  // what a kernel may ask for without allow_shared()
 
 // relaxed: the operation alone is atomic. acq_rel: it also orders what the thread reads and writes before and after.
 enum class Order { relaxed, acq_rel };
 
-template <class T> struct Identity {
-  using type = T;
-};
+template <class T> struct Identity { using type = T; };
 
 }  // namespace heddle::on_gpu
 

@@ -50,7 +50,7 @@ struct Warp {
   unsigned existing = 0, ready = 0;  // masks of lanes
   int last_lane = -1;                // the lane that has run last
   int rounds_used = 0;               // those at the beginning of `rounds`
-  Round rounds[on_gpu::kWarp + 1];      // each lane is in at most one that has not ended
+  Round rounds[on_gpu::kWarp + 1];   // each lane is in at most one that has not ended
 };
 
 struct SharedVariable {

@@ -75,7 +75,8 @@ std::uint64_t Runner::random() {
 
 // One bit of the mask: the next after `last`, or a random one.
 int Runner::pick(unsigned mask, int last) {
-  const unsigned shift = shuffled_ ? static_cast<unsigned>(random() >> 59) : static_cast<unsigned>(last + 1) % 32;
+  const unsigned shift =
+      shuffled_ ? static_cast<unsigned>(random() >> 59) : static_cast<unsigned>(last + 1) % 32;
   const unsigned turned = mask >> shift | mask << ((32 - shift) % 32);
   return static_cast<int>((static_cast<unsigned>(__builtin_ctz(turned)) + shift) % 32);
 }
@@ -188,8 +189,8 @@ void Runner::suspend(Fiber& fiber) {
 // What the fiber has allocated is freed here: it never returns. The text, which lives longer, is the scheduler's.
 void Runner::fail(Fiber& fiber, cudaError_t error, std::string what) {
   if (with_tsan()) __tsan_switch_to_fiber(sanitizer_, kNoSync);
-  work_->fail({error, "kernel " + name_of(*work_->grid.kernel) + ", block " + text_of(fiber.block_) + ", thread " +
-                          text_of(fiber.thread_) + ": " + what});
+  work_->fail({error, "kernel " + name_of(*work_->grid.kernel) + ", block " + text_of(fiber.block_) +
+                          ", thread " + text_of(fiber.thread_) + ": " + what});
   if (with_tsan()) __tsan_switch_to_fiber(fiber.sanitizer, kNoSync);
   std::string().swap(what);
   fiber.state = State::ended;
@@ -309,7 +310,8 @@ KernelFailure run_grid(const Grid& grid) {
   if (grid.seed != 0) std::shuffle(work.order.begin(), work.order.end(), std::mt19937_64(grid.seed));
   std::vector<std::thread> others;
   for (int i = 1; i < grid.host_threads; ++i) {
-    others.emplace_back([&work, i] { Runner::here().run(work, work.grid.seed + static_cast<std::uint64_t>(i)); });
+    others.emplace_back(
+        [&work, i] { Runner::here().run(work, work.grid.seed + static_cast<std::uint64_t>(i)); });
   }
   Runner::here().run(work, grid.seed);
   for (std::thread& other : others) other.join();

@@ -37,7 +37,8 @@ Round& round_of(Warp& warp, unsigned mask, Round::Kind kind) {
 }
 
 // Waits for the other lanes of the mask, and returns the round with the values of all. The caller calls leave().
-Round& meet(Fiber& fiber, Round::Kind kind, std::uint64_t value, unsigned mask, const std::source_location& where) {
+Round& meet(Fiber& fiber, Round::Kind kind, std::uint64_t value, unsigned mask,
+            const std::source_location& where) {
   Runner& runner = Runner::here();
   Warp& warp = warp_of(fiber);
   const unsigned own = 1u << fiber.lane();
@@ -47,7 +48,8 @@ Round& meet(Fiber& fiber, Round::Kind kind, std::uint64_t value, unsigned mask, 
   }
   Round& round = round_of(warp, mask & warp.existing, kind);
   if (round.kind != kind) {
-    runner.fail(fiber, cudaErrorLaunchFailure, "lanes of a warp meet in different operations, at " + text_of(where));
+    runner.fail(fiber, cudaErrorLaunchFailure,
+                "lanes of a warp meet in different operations, at " + text_of(where));
   }
   round.values[fiber.lane()] = value;
   round.arrived |= own;
@@ -114,9 +116,10 @@ void Runner::check_shared(Block& block) {
   if (with_asan()) return;
   for (const SharedVariable& one : block.shared) {
     if (is_intact(one)) continue;
-    work_->fail({cudaErrorIllegalAddress, "kernel " + name_of(*work_->grid.kernel) + ", block " + text_of(block.index) +
-                                              ": a thread wrote behind the shared variable '" + one.name + "' of " +
-                                              std::to_string(one.bytes) + " bytes"});
+    work_->fail({cudaErrorIllegalAddress, "kernel " + name_of(*work_->grid.kernel) + ", block " +
+                                              text_of(block.index) +
+                                              ": a thread wrote behind the shared variable '" + one.name +
+                                              "' of " + std::to_string(one.bytes) + " bytes"});
   }
 }
 
@@ -138,8 +141,8 @@ int Runner::barrier(Fiber& fiber, bool what, const std::source_location& where) 
   const bool same = where.line() == block.barrier.line() &&
                     std::string_view(where.file_name()) == block.barrier.file_name();
   if (!same) {
-    fail(fiber, cudaErrorLaunchFailure, "divergent barrier: it waits at " + text_of(where) + "; " +
-                                            where_threads_wait(block));
+    fail(fiber, cudaErrorLaunchFailure,
+         "divergent barrier: it waits at " + text_of(where) + "; " + where_threads_wait(block));
   }
   ++block.arrived;
   block.count += what;
@@ -150,7 +153,8 @@ int Runner::barrier(Fiber& fiber, bool what, const std::source_location& where) 
 }
 
 void Runner::stuck(Block& block) {
-  work_->fail({cudaErrorLaunchFailure, "kernel " + name_of(*work_->grid.kernel) + ", block " + text_of(block.index) +
+  work_->fail({cudaErrorLaunchFailure, "kernel " + name_of(*work_->grid.kernel) + ", block " +
+                                           text_of(block.index) +
                                            ": divergent barrier: " + where_threads_wait(block)});
 }
 
@@ -183,9 +187,9 @@ std::uint64_t Thread::exchange(std::uint64_t value, int from, unsigned mask, con
   Fiber& fiber = fiber_of(*this);
   Round& round = meet(fiber, Round::Kind::exchange, value, mask, where);
   if ((round.arrived >> from & 1u) == 0) {
-    Runner::here().fail(fiber, cudaErrorLaunchFailure,
-                        "a shuffle reads lane " + std::to_string(from) + ", which takes no part in it, at " +
-                            text_of(where));
+    Runner::here().fail(
+        fiber, cudaErrorLaunchFailure,
+        "a shuffle reads lane " + std::to_string(from) + ", which takes no part in it, at " + text_of(where));
   }
   value = round.values[from];
   leave(fiber, round);
@@ -207,9 +211,7 @@ unsigned Thread::match(std::uint64_t value, std::uint64_t wanted, unsigned mask,
 // Counts what the scheduler does, and how often it is read, so that a seed gives the same values again.
 long long Thread::clock() { return Runner::here().tick(); }
 
-void Thread::pause() {
-  Runner::here().pause(fiber_of(*this));
-}
+void Thread::pause() { Runner::here().pause(fiber_of(*this)); }
 
 void Thread::trap() { Runner::here().fail(fiber_of(*this), cudaErrorLaunchFailure, "a trap"); }
 

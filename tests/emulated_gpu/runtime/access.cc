@@ -45,8 +45,9 @@ void print(const std::string& text) {
 // In a kernel without sanitizers: the kernel ends, and its device has failed. Otherwise the fault is repeated for the
 // handler before, a sanitizer's or the system's.
 void on_fault(int signal, siginfo_t* info, void*) {
-  const std::string what = signal == SIGFPE ? "a division by zero"
-                                            : "an access to " + describe_address(static_cast<char*>(info->si_addr));
+  const std::string what = signal == SIGFPE
+                               ? "a division by zero"
+                               : "an access to " + describe_address(static_cast<char*>(info->si_addr));
   const bool sanitizer = with_asan() || with_tsan();
   if (in_kernel()) {
     if (!sanitizer) fail_in_kernel(cudaErrorIllegalAddress, what);

@@ -253,7 +253,8 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
 }
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
   return call("cudaMemPoolCreate", [&] {
-    require(pool && properties && properties->location.type == cudaMemLocationTypeDevice, cudaErrorInvalidValue);
+    require(pool && properties && properties->location.type == cudaMemLocationTypeDevice,
+            cudaErrorInvalidValue);
     check_device_index(properties->location.id);
     const std::lock_guard guard(runtime().mutex);
     *pool = add_pool(properties->location.id);

@@ -59,16 +59,24 @@ Settings from_environment() {
   std::istringstream words(value);
   for (std::string word; std::getline(words, word, ',');) {
     const std::size_t equal = word.find('=');
-    const std::string key = word.substr(0, equal), text = equal == std::string::npos ? "" : word.substr(equal + 1);
+    const std::string key = word.substr(0, equal),
+                      text = equal == std::string::npos ? "" : word.substr(equal + 1);
     const std::size_t colon = text.find(':');
     const std::uint64_t number = number_in(text.substr(0, colon), value);
-    if (key == "seed") settings.seed = number;
-    else if (key == "delay") settings.delay = static_cast<int>(number);
-    else if (key == "stepped") settings.stepped = number != 0;
-    else if (key == "protect") settings.protect = number != 0;
-    else if (key == "devices") settings.devices = static_cast<int>(std::min<std::uint64_t>(number, kMostDevices));
-    else if (key == "memory_mb") settings.memory = number << 20;
-    else if (key == "host_threads") settings.host_threads = static_cast<int>(number);
+    if (key == "seed")
+      settings.seed = number;
+    else if (key == "delay")
+      settings.delay = static_cast<int>(number);
+    else if (key == "stepped")
+      settings.stepped = number != 0;
+    else if (key == "protect")
+      settings.protect = number != 0;
+    else if (key == "devices")
+      settings.devices = static_cast<int>(std::min<std::uint64_t>(number, kMostDevices));
+    else if (key == "memory_mb")
+      settings.memory = number << 20;
+    else if (key == "host_threads")
+      settings.host_threads = static_cast<int>(number);
     else if (key == "fail" && colon != std::string::npos)
       fail_call(number, static_cast<cudaError_t>(number_in(text.substr(colon + 1), value)));
     else {
@@ -130,7 +138,9 @@ void check_device_index(int device) {
   require(device >= 0 && device < devices, cudaErrorInvalidDevice);
 }
 
-bool has_failed(int device) noexcept { return device_errors[device].load(std::memory_order_relaxed) != cudaSuccess; }
+bool has_failed(int device) noexcept {
+  return device_errors[device].load(std::memory_order_relaxed) != cudaSuccess;
+}
 
 void fail_device(int device, cudaError_t error, const char* text) {
   std::fprintf(stderr, "emulated GPU: gpu(%d): %s\n", device, text);

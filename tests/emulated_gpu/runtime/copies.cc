@@ -108,49 +108,59 @@ using namespace heddle::emulated_gpu;
 
 extern "C" {
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
   return call("cudaMemcpyAsync", [&] { copy({to, bytes, from, bytes, bytes, 1}, kind, stream, false); });
 }
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   return call("cudaMemcpy", [&] { copy({to, bytes, from, bytes, bytes, 1}, kind, nullptr, true); });
 }
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                              std::size_t width, std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-  return call("cudaMemcpy2DAsync",
-              [&] { copy({to, to_pitch, from, from_pitch, width, height}, kind, stream, false); });
+                              std::size_t width, std::size_t height, cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+  return call("cudaMemcpy2DAsync", [&] {
+    copy({to, to_pitch, from, from_pitch, width, height}, kind, stream, false);
+  });
 }
-cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
-                         std::size_t height, cudaMemcpyKind kind) {
-  return call("cudaMemcpy2D", [&] { copy({to, to_pitch, from, from_pitch, width, height}, kind, nullptr, true); });
+cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                         std::size_t width, std::size_t height, cudaMemcpyKind kind) {
+  return call("cudaMemcpy2D", [&] {
+    copy({to, to_pitch, from, from_pitch, width, height}, kind, nullptr, true);
+  });
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
                                 cudaStream_t stream) {
   return call("cudaMemcpyPeerAsync", [&] {
-    require(bytes == 0 || (device_of_live(to, bytes) == to_device && device_of_live(from, bytes) == from_device),
-            cudaErrorInvalidValue);
+    require(
+        bytes == 0 || (device_of_live(to, bytes) == to_device && device_of_live(from, bytes) == from_device),
+        cudaErrorInvalidValue);
     copy({to, bytes, from, bytes, bytes, 1}, cudaMemcpyDefault, stream, false);
   });
 }
 cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, std::size_t bytes) {
   return call("cudaMemcpyPeer", [&] {
-    require(bytes == 0 || (device_of_live(to, bytes) == to_device && device_of_live(from, bytes) == from_device),
-            cudaErrorInvalidValue);
+    require(
+        bytes == 0 || (device_of_live(to, bytes) == to_device && device_of_live(from, bytes) == from_device),
+        cudaErrorInvalidValue);
     copy({to, bytes, from, bytes, bytes, 1}, cudaMemcpyDefault, nullptr, true);
   });
 }
 
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
-  return call("cudaMemsetAsync",
-              [&] { fill({to, bytes, static_cast<unsigned char>(value), 1, bytes, 1}, stream, false); });
+  return call("cudaMemsetAsync", [&] {
+    fill({to, bytes, static_cast<unsigned char>(value), 1, bytes, 1}, stream, false);
+  });
 }
 cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
-  return call("cudaMemset",
-              [&] { fill({to, bytes, static_cast<unsigned char>(value), 1, bytes, 1}, nullptr, true); });
+  return call("cudaMemset", [&] {
+    fill({to, bytes, static_cast<unsigned char>(value), 1, bytes, 1}, nullptr, true);
+  });
 }
 cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int value, std::size_t width, std::size_t height,
                               cudaStream_t stream) {
-  return call("cudaMemset2DAsync",
-              [&] { fill({to, pitch, static_cast<unsigned char>(value), 1, width, height}, stream, false); });
+  return call("cudaMemset2DAsync", [&] {
+    fill({to, pitch, static_cast<unsigned char>(value), 1, width, height}, stream, false);
+  });
 }
 
 }  // extern "C"

@@ -31,7 +31,8 @@ std::set<cudaGraphNode_t> before(const std::vector<cudaGraphNode_t>& nodes) {
 void check_joined(const Capture& capture) {
   const std::set<cudaGraphNode_t> reached = before(capture.origin->tail);
   for (const cudaStream_t stream : capture.streams) {
-    for (const cudaGraphNode_t node : stream->tail) require(reached.count(node) > 0, cudaErrorStreamCaptureUnjoined);
+    for (const cudaGraphNode_t node : stream->tail)
+      require(reached.count(node) > 0, cudaErrorStreamCaptureUnjoined);
   }
 }
 
@@ -106,7 +107,8 @@ std::vector<std::size_t> order_of(const CUgraphExec_st& executable, std::uint64_
 }
 
 // The operation of a node in an executable graph, to be replaced by one of the same kind.
-std::shared_ptr<const Operation>& place_of(cudaGraphExec_t handle, cudaGraphNode_t node, cudaGraphNodeType type) {
+std::shared_ptr<const Operation>& place_of(cudaGraphExec_t handle, cudaGraphNode_t node,
+                                           cudaGraphNodeType type) {
   CUgraphExec_st& executable = executable_of(handle);
   const auto found = std::find(executable.nodes.begin(), executable.nodes.end(), node);
   require(found != executable.nodes.end(), cudaErrorInvalidValue);
@@ -124,6 +126,12 @@ CUgraphNode_st& node_of(cudaGraphNode_t handle, cudaGraphNodeType type) {
     }
   }
   throw Failure{cudaErrorInvalidValue};
+}
+
+template <class Call> std::shared_ptr<const Operation> made(Call call) {
+  auto operation = std::make_shared<Operation>();
+  operation->what = std::move(call);
+  return operation;
 }
 
 int shared_limit_of(const void* function) {
@@ -172,7 +180,8 @@ void join_capture(CUstream_st& stream, CUevent_st& event) {
     throw Failure{cudaErrorStreamCaptureMerge};
   }
   for (const cudaGraphNode_t node : event.nodes) {
-    if (std::find(stream.tail.begin(), stream.tail.end(), node) == stream.tail.end()) stream.tail.push_back(node);
+    if (std::find(stream.tail.begin(), stream.tail.end(), node) == stream.tail.end())
+      stream.tail.push_back(node);
   }
 }
 
@@ -188,8 +197,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
     CUstream_st& stream = stream_of(handle);
     require(!stream.is_default, cudaErrorStreamCaptureUnsupported);
     require(!stream.capture, cudaErrorIllegalState);
-    stream.capture = std::make_shared<Capture>(Capture{.origin = &stream, .mode = mode, .thread = this_thread(),
-                                                       .graph = std::make_unique<CUgraph_st>()});
+    stream.capture = std::make_shared<Capture>(Capture{
+        .origin = &stream, .mode = mode, .thread = this_thread(), .graph = std::make_unique<CUgraph_st>()});
     stream.capture->streams.push_back(&stream);
     stream.capture->id = ++runtime().ids;
     runtime().captures.push_back(stream.capture);
@@ -203,7 +212,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
     const std::shared_ptr<Capture> capture = stream.capture;
     require(capture && graph, cudaErrorIllegalState);
     require(capture->origin == &stream, cudaErrorStreamCaptureUnmatched);
-    const bool other_thread = capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != this_thread();
+    const bool other_thread =
+        capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != this_thread();
     require(!other_thread, cudaErrorStreamCaptureWrongThread);
     *graph = nullptr;
     cudaError_t status = capture->valid ? cudaSuccess : cudaErrorStreamCaptureInvalidated;
@@ -222,9 +232,9 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
   return call("cudaStreamIsCapturing", [&] {
     const std::lock_guard guard(runtime().mutex);
     const CUstream_st& stream = stream_of(handle);
-    *status = !stream.capture ? cudaStreamCaptureStatusNone
-                              : stream.capture->valid ? cudaStreamCaptureStatusActive
-                                                      : cudaStreamCaptureStatusInvalidated;
+    *status = !stream.capture         ? cudaStreamCaptureStatusNone
+              : stream.capture->valid ? cudaStreamCaptureStatusActive
+                                      : cudaStreamCaptureStatusInvalidated;
   });
 }
 
@@ -316,7 +326,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t on) {
   });
 }
 
-cudaError_t cudaGraphExecUpdate(cudaGraphExec_t handle, cudaGraph_t from, cudaGraphExecUpdateResultInfo* result) {
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t handle, cudaGraph_t from,
+                                cudaGraphExecUpdateResultInfo* result) {
   return call("cudaGraphExecUpdate", [&] {
     const std::lock_guard guard(runtime().mutex);
     CUgraphExec_st& executable = executable_of(handle);
@@ -357,9 +368,8 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGra
     require(to, cudaErrorInvalidValue);
     const std::lock_guard guard(runtime().mutex);
     auto& place = place_of(executable, node, cudaGraphNodeTypeKernel);
-    place = std::make_shared<const Operation>(
-        Operation{checked_launch(to->func, to->gridDim, to->blockDim, to->kernelParams, to->sharedMemBytes,
-                                 shared_limit_of(to->func))});
+    place = made(checked_launch(to->func, to->gridDim, to->blockDim, to->kernelParams, to->sharedMemBytes,
+                                shared_limit_of(to->func)));
   });
 }
 
@@ -368,7 +378,7 @@ cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t executable, cudaG
   return call("cudaGraphExecMemcpyNodeSetParams1D", [&] {
     const std::lock_guard guard(runtime().mutex);
     auto& place = place_of(executable, node, cudaGraphNodeTypeMemcpy);
-    place = std::make_shared<const Operation>(Operation{CopyCall{to, bytes, from, bytes, bytes, 1}});
+    place = made(CopyCall{to, bytes, from, bytes, bytes, 1});
   });
 }
 
@@ -377,8 +387,7 @@ cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t executable, cudaGra
   return call("cudaGraphExecMemsetNodeSetParams", [&] {
     const std::lock_guard guard(runtime().mutex);
     auto& place = place_of(executable, node, cudaGraphNodeTypeMemset);
-    place = std::make_shared<const Operation>(
-        Operation{FillCall{to->dst, to->pitch, to->value, to->elementSize, to->width, to->height}});
+    place = made(FillCall{to->dst, to->pitch, to->value, to->elementSize, to->width, to->height});
   });
 }
 
@@ -387,19 +396,19 @@ cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t executable, cudaGraph
   return call("cudaGraphExecHostNodeSetParams", [&] {
     require(to && to->fn, cudaErrorInvalidValue);
     const std::lock_guard guard(runtime().mutex);
-    place_of(executable, node, cudaGraphNodeTypeHost) =
-        std::make_shared<const Operation>(Operation{HostCall{to->fn, to->userData}});
+    place_of(executable, node, cudaGraphNodeTypeHost) = made(HostCall{to->fn, to->userData});
   });
 }
 
-cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
-                             cudaStream_t handle) {
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                             std::size_t shared_bytes, cudaStream_t handle) {
   return call("cudaLaunchKernel", [&] {
     const int device = current_device();
     const std::lock_guard guard(runtime().mutex);
     CUstream_st& stream = stream_of(handle);
     require(stream.device == device, cudaErrorInvalidResourceHandle);
-    submit(stream, {checked_launch(function, grid, block, arguments, shared_bytes, shared_limit_of(function))});
+    submit(stream,
+           {checked_launch(function, grid, block, arguments, shared_bytes, shared_limit_of(function))});
   });
 }
 
@@ -424,7 +433,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
   });
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int threads, std::size_t shared) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int threads,
+                                                          std::size_t shared) {
   return call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", [&] {
     require(blocks && threads > 0 && threads <= 1024, cudaErrorInvalidValue);
     const std::size_t by_shared = shared == 0 ? 32 : (std::size_t{228} << 10) / (shared + 1024);

@@ -14,9 +14,10 @@
 namespace heddle::emulated_gpu {
 namespace {
 
-constexpr std::size_t kZone = 256;          // bytes of a red zone
-constexpr std::size_t kRound = 512;         // capacities are multiples of it
-constexpr std::size_t kChecked = 64 << 10;  // bytes at both ends of a freed block that synchronisations look at
+constexpr std::size_t kZone = 256;   // bytes of a red zone
+constexpr std::size_t kRound = 512;  // capacities are multiples of it
+constexpr std::size_t kChecked =
+    64 << 10;  // bytes at both ends of a freed block that synchronisations look at
 constexpr unsigned char kZoneByte = 0xfb;
 
 enum class State { live, freeing, freed };
@@ -25,7 +26,7 @@ struct Block {
   Allocation allocation;
   std::size_t capacity = 0;
   State state = State::live;
-  const void* freed_on = nullptr;  // the stream
+  const void* freed_on = nullptr;        // the stream
   std::optional<std::size_t> painted{};  // where the red zone behind begins; none before paint()
   bool poisoned = false;                 // the pattern of freed memory is complete
   bool trimmed = false;                  // gives its bytes back to the device
@@ -85,8 +86,8 @@ Block* block_of(const void* begin) {
 std::string text_of(const Block& block) {
   const char* state = block.state == State::live ? "" : ", which was freed";
   return "allocation " + std::to_string(block.allocation.serial) + " of " +
-         std::to_string(block.allocation.bytes) + " bytes on gpu(" + std::to_string(block.allocation.device) + ")" +
-         state;
+         std::to_string(block.allocation.bytes) + " bytes on gpu(" + std::to_string(block.allocation.device) +
+         ")" + state;
 }
 
 std::string check_zones(const Block& block) {
@@ -98,7 +99,8 @@ std::string check_zones(const Block& block) {
   const std::size_t behind = block.capacity + kZone - *block.painted;
   const std::size_t same = same_unseen(begin + *block.painted, behind, kZoneByte);
   if (same == behind) return "";
-  return "memory behind " + text_of(block) + " was overwritten, " + std::to_string(same) + " bytes after its end";
+  return "memory behind " + text_of(block) + " was overwritten, " + std::to_string(same) +
+         " bytes after its end";
 }
 
 void paint_zones(const Block& block) {
@@ -122,7 +124,8 @@ Arena& opened(int device) {
   Arena& arena = arenas[device];
   if (!arena.base) {
     arena.reserved = 4 * device_memory + (std::size_t{64} << 20);
-    void* memory = mmap(nullptr, arena.reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory =
+        mmap(nullptr, arena.reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     arena.base = static_cast<char*>(memory);
   }
@@ -151,7 +154,8 @@ Block* fresh(Arena& arena, std::size_t capacity) {
   char* begin = arena.base + arena.top + kZone;
   // The red zone behind a block is that in front of the next.
   const std::size_t page = std::size_t{1} << 20;
-  set_mapped(static_cast<int>(&arena - arenas), arena.base, std::min(arena.reserved, (top + page - 1) / page * page));
+  set_mapped(static_cast<int>(&arena - arenas), arena.base,
+             std::min(arena.reserved, (top + page - 1) / page * page));
   asan_poison(arena.base + arena.top, top - arena.top);
   arena.top += kZone + capacity;
   Block& block = arena.blocks[begin];
@@ -237,7 +241,8 @@ int device_of_live(const void* begin, std::size_t bytes) {
   if (!block || block->state != State::live) return -1;
   const Allocation& in = block->allocation;
   const auto* from = static_cast<const char*>(begin);
-  const bool inside = from >= in.begin && bytes <= in.bytes && from - in.begin <= static_cast<std::ptrdiff_t>(in.bytes - bytes);
+  const bool inside = from >= in.begin && bytes <= in.bytes &&
+                      from - in.begin <= static_cast<std::ptrdiff_t>(in.bytes - bytes);
   return inside ? in.device : -1;
 }
 
@@ -273,8 +278,9 @@ std::string describe_address(const char* address) {
   if (!is_device_memory(address)) return std::string(text) + ", which is no memory of a device";
   const bool locked = lock.try_lock();
   const Block* block = block_at(address);
-  std::string where = block ? ", byte " + std::to_string(address - block->allocation.begin) + " of " + text_of(*block)
-                            : ", which was never allocated";
+  std::string where =
+      block ? ", byte " + std::to_string(address - block->allocation.begin) + " of " + text_of(*block)
+            : ", which was never allocated";
   if (locked) lock.unlock();
   return text + where;
 }
@@ -310,7 +316,8 @@ void trim_pool(const void* pool, std::size_t keep) {
   const std::lock_guard guard(lock);
   for (Arena& arena : arenas) {
     for (auto& [begin, block] : arena.blocks) {
-      if (block.allocation.pool != pool || block.state != State::freed || block.trimmed || held <= keep) continue;
+      if (block.allocation.pool != pool || block.state != State::freed || block.trimmed || held <= keep)
+        continue;
       block.trimmed = true;
       arena.used -= block.capacity;
       held -= block.capacity;

@@ -29,8 +29,9 @@ struct Run {
     const std::uint64_t base = executor_seed.load(std::memory_order_relaxed);
     const std::uint64_t number = launches[device].fetch_add(1, std::memory_order_relaxed);
     const std::uint64_t seed = base == 0 ? 0 : (base << 20) + number * 2 + 1;
-    const KernelFailure failure = run_grid({call.kernel, call.argument.get(), call.grid, call.block, call.shared_bytes,
-                                            seed, executor_threads.load(std::memory_order_relaxed)});
+    const KernelFailure failure =
+        run_grid({call.kernel, call.argument.get(), call.grid, call.block, call.shared_bytes, seed,
+                  executor_threads.load(std::memory_order_relaxed)});
     if (failure.error != cudaSuccess) fail_device(device, failure.error, failure.text.c_str());
   }
 
@@ -64,7 +65,8 @@ struct Run {
         std::memset(to, static_cast<int>(call.value), call.width);
         continue;
       }
-      for (std::size_t i = 0; i < call.width; ++i) std::memcpy(to + i * call.element, &call.value, call.element);
+      for (std::size_t i = 0; i < call.width; ++i)
+        std::memcpy(to + i * call.element, &call.value, call.element);
     }
   }
 
@@ -77,8 +79,9 @@ struct Run {
 }  // namespace
 
 cudaGraphNodeType type_of(const Operation& operation) {
-  constexpr cudaGraphNodeType types[] = {cudaGraphNodeTypeEmpty, cudaGraphNodeTypeKernel, cudaGraphNodeTypeMemcpy,
-                                         cudaGraphNodeTypeMemset, cudaGraphNodeTypeHost};
+  constexpr cudaGraphNodeType types[] = {cudaGraphNodeTypeEmpty, cudaGraphNodeTypeKernel,
+                                         cudaGraphNodeTypeMemcpy, cudaGraphNodeTypeMemset,
+                                         cudaGraphNodeTypeHost};
   return types[operation.what.index()];
 }
 
@@ -91,13 +94,15 @@ void run(const Operation& operation, int device) noexcept {
   }
 }
 
-KernelCall checked_launch(const void* function, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
-                          int shared_limit) {
+KernelCall checked_launch(const void* function, dim3 grid, dim3 block, void** arguments,
+                          std::size_t shared_bytes, int shared_limit) {
   const auto* kernel = static_cast<const on_gpu::emulated::Kernel*>(function);
   require(kernel && kernel->magic == on_gpu::emulated::Kernel::kMagic, cudaErrorInvalidDeviceFunction);
   const auto threads = std::uint64_t{block.x} * block.y * block.z;
-  const bool block_fits = threads > 0 && threads <= 1024 && block.x <= 1024 && block.y <= 1024 && block.z <= 64;
-  const bool grid_fits = grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535;
+  const bool block_fits =
+      threads > 0 && threads <= 1024 && block.x <= 1024 && block.y <= 1024 && block.z <= 64;
+  const bool grid_fits =
+      grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535;
   require(block_fits && grid_fits, cudaErrorInvalidConfiguration);
   require(shared_bytes <= static_cast<std::size_t>(shared_limit), cudaErrorInvalidValue);
   require(arguments && arguments[0], cudaErrorInvalidValue);

@@ -29,8 +29,8 @@ struct FillCall {
   void* to;
   std::size_t pitch;
   unsigned value;
-  unsigned element;            // bytes of an element: 1, 2 or 4
-  std::size_t width, height;   // width in elements
+  unsigned element;           // bytes of an element: 1, 2 or 4
+  std::size_t width, height;  // width in elements
 };
 
 struct HostCall {
@@ -48,7 +48,7 @@ cudaGraphNodeType type_of(const Operation& operation);
 void run(const Operation& operation, int device) noexcept;
 
 // Checks a launch as CUDA does. Throws Failure.
-KernelCall checked_launch(const void* function, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
-                          int shared_limit);
+KernelCall checked_launch(const void* function, dim3 grid, dim3 block, void** arguments,
+                          std::size_t shared_bytes, int shared_limit);
 
 }  // namespace heddle::emulated_gpu

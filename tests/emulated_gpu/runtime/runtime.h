@@ -55,7 +55,8 @@ struct Runtime {
   Settings settings;
   std::map<cudaStream_t, std::shared_ptr<CUstream_st>> streams{};
   std::map<int, std::shared_ptr<CUstream_st>> default_streams{};
-  std::vector<std::pair<std::shared_ptr<CUstream_st>, RecordingPtr>> destroyed{};  // streams that have work left
+  std::vector<std::pair<std::shared_ptr<CUstream_st>, RecordingPtr>>
+      destroyed{};  // streams that have work left
   std::map<cudaEvent_t, std::unique_ptr<CUevent_st>> events{};
   std::map<cudaGraph_t, std::unique_ptr<CUgraph_st>> graphs{};
   std::map<cudaGraphExec_t, std::unique_ptr<CUgraphExec_st>> executables{};

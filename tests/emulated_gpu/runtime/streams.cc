@@ -12,7 +12,8 @@ namespace {
 std::atomic<int> stepped_streams{0};
 
 std::int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
@@ -138,11 +139,15 @@ std::shared_ptr<CUstream_st> make_stream(int device, unsigned flags, int priorit
   Runtime& all = runtime();
   const unsigned long long id = ++all.ids;
   const Settings& settings = all.settings;
-  HostStreamOptions options{.seed = settings.seed * 1000 + id, .most_delay = settings.delay, .stepped = settings.stepped};
+  HostStreamOptions options{
+      .seed = settings.seed * 1000 + id, .most_delay = settings.delay, .stepped = settings.stepped};
   auto work = std::make_unique<HostStream>(gpu(device), Lane::compute, options);
-  return std::make_shared<CountedStream>(
-      CUstream_st{.device = device, .flags = flags, .priority = priority, .id = id, .work = std::move(work),
-                  .stepped = settings.stepped});
+  return std::make_shared<CountedStream>(CUstream_st{.device = device,
+                                                     .flags = flags,
+                                                     .priority = priority,
+                                                     .id = id,
+                                                     .work = std::move(work),
+                                                     .stepped = settings.stepped});
 }
 
 CUstream_st& stream_of(cudaStream_t handle) {
@@ -190,7 +195,9 @@ RecordingPtr record(CUstream_st& stream, bool with_time) {
   return recording;
 }
 
-RecordingPtr last_of(CUstream_st& stream) { return stream.idle || stream.last ? stream.last : record(stream); }
+RecordingPtr last_of(CUstream_st& stream) {
+  return stream.idle || stream.last ? stream.last : record(stream);
+}
 
 void wait_in_stream(CUstream_st& stream, const RecordingPtr& recording) {
   if (recording->done) return;
@@ -252,8 +259,8 @@ void check_memory() {
 std::size_t live_objects() {
   Runtime& all = runtime();
   const std::lock_guard guard(all.mutex);
-  return all.streams.size() + all.events.size() + all.graphs.size() + all.executables.size() + all.pools.size() -
-         all.default_pools.size();
+  return all.streams.size() + all.events.size() + all.graphs.size() + all.executables.size() +
+         all.pools.size() - all.default_pools.size();
 }
 
 }  // namespace heddle::emulated_gpu
@@ -405,9 +412,8 @@ cudaError_t cudaEventRecord(cudaEvent_t recorded, cudaStream_t handle) {
   });
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
-  return flags == 0 ? cudaEventRecord(event, stream) : call("cudaEventRecordWithFlags", [] {
-    throw Failure{cudaErrorNotSupported};
-  });
+  return flags == 0 ? cudaEventRecord(event, stream)
+                    : call("cudaEventRecordWithFlags", [] { throw Failure{cudaErrorNotSupported}; });
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t asked) {

@@ -1,7 +1,6 @@
 // Kernels that use each operation of a thread.
-#include "samples/operations.h"
-
 #include "gpu/kernel.h"
+#include "samples/operations.h"
 
 namespace heddle::test {
 namespace {
@@ -76,7 +75,8 @@ struct LastBlock {
     HEDDLE_SHARED(thread, last, bool);
     if (thread.rank() == 0) {
       partial[thread.block_index().x] = static_cast<int>(thread.block_index().x) + 1;
-      last = on_gpu::atomic_add<on_gpu::Order::acq_rel>(arrived, 1) + 1 == static_cast<int>(thread.grid_dim().x);
+      last =
+          on_gpu::atomic_add<on_gpu::Order::acq_rel>(arrived, 1) + 1 == static_cast<int>(thread.grid_dim().x);
     }
     thread.barrier();
     if (!last || thread.rank() != 0) return;
@@ -92,7 +92,9 @@ cudaError_t write_index(cudaStream_t stream, dim3 grid, dim3 block, int* out) {
   return on_gpu::launch(stream, grid, block, 0, WriteIndex{out});
 }
 cudaError_t votes(cudaStream_t stream, int* out) { return on_gpu::launch(stream, 1, 64, 0, Votes{out}); }
-cudaError_t shuffles(cudaStream_t stream, double* out) { return on_gpu::launch(stream, 1, 64, 0, Shuffles{out}); }
+cudaError_t shuffles(cudaStream_t stream, double* out) {
+  return on_gpu::launch(stream, 1, 64, 0, Shuffles{out});
+}
 template <class T> cudaError_t atomics(cudaStream_t stream, T* at) {
   return on_gpu::launch(stream, 3, 50, 0, Atomics<T>{at});
 }

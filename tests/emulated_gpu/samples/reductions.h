@@ -13,7 +13,8 @@ constexpr unsigned kBlock = 256;  // threads of a block
 
 // The sum of `value` over the block, in every thread. `partial` is shared memory for a number a warp.
 template <Bug bug, class T> HEDDLE_DEVICE T block_sum(on_gpu::Thread& thread, T value, T* partial) {
-  for (int by = on_gpu::kWarp / 2; by > 0; by /= 2) value += thread.shuffle_down(value, static_cast<unsigned>(by));
+  for (int by = on_gpu::kWarp / 2; by > 0; by /= 2)
+    value += thread.shuffle_down(value, static_cast<unsigned>(by));
   if (thread.lane() == 0) partial[thread.warp()] = value;
   if constexpr (bug != Bug::barrier_dropped) thread.barrier();
   T total = 0;
@@ -33,7 +34,8 @@ template <Bug bug> struct Sum {
     if constexpr (bug == Bug::early_return) {
       if (thread.global_index() >= count) return;
     }
-    if constexpr (bug == Bug::wrong_lane) own += thread.shuffle(own, 40, 0x0000ffffu << (thread.lane() / 16 * 16));
+    if constexpr (bug == Bug::wrong_lane)
+      own += thread.shuffle(own, 40, 0x0000ffffu << (thread.lane() / 16 * 16));
     const double sum = block_sum<bug>(thread, own, thread.dynamic_shared<double>());
     if (thread.rank() != 0) return;
     if constexpr (bug == Bug::not_atomic) {
@@ -53,7 +55,8 @@ template <Bug bug> struct SoftmaxRows {
     const long long row = static_cast<long long>(thread.block_index().x) * columns;
     auto* partial = thread.dynamic_shared<float>();
     float most = -3.4e38f;
-    for (int i = thread.rank(); i < columns; i += thread.size()) most = in[row + i] > most ? in[row + i] : most;
+    for (int i = thread.rank(); i < columns; i += thread.size())
+      most = in[row + i] > most ? in[row + i] : most;
     for (int with = 1; with < on_gpu::kWarp; with *= 2) {
       const float other = thread.shuffle_xor(most, with);
       most = other > most ? other : most;
@@ -71,7 +74,8 @@ template <Bug bug> struct SoftmaxRows {
     if constexpr (bug == Bug::divergent) {
       if (thread.rank() < 100) thread.barrier();
     }
-    for (int i = thread.rank(); i < columns; i += thread.size()) out[row + i] = expf(in[row + i] - most) / total;
+    for (int i = thread.rank(); i < columns; i += thread.size())
+      out[row + i] = expf(in[row + i] - most) / total;
   }
 };
 

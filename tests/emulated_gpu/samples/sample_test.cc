@@ -25,7 +25,8 @@ TEST_CASE("vector add") {
       const std::vector<float> a = ramp(count, 1), b = ramp(count, 0.5f);
       const OnDevice<float> on_a(a), on_b(b), out(count);
       const TestStream stream;
-      check(vector_add(stream, Bug::none, on_a.data(), on_b.data(), out.data(), static_cast<long long>(count)));
+      check(
+          vector_add(stream, Bug::none, on_a.data(), on_b.data(), out.data(), static_cast<long long>(count)));
       const std::vector<float> got = out.values(stream);
       for (std::size_t i = 0; i < count; ++i) REQUIRE(got[i] == a[i] + b[i]);
     }
@@ -77,7 +78,8 @@ TEST_CASE("transpose through shared memory") {
       const std::vector<float> got = out.values(stream);
       for (int y = 0; y < rows; ++y) {
         for (int x = 0; x < columns; ++x) {
-          REQUIRE(got[static_cast<std::size_t>(x * rows + y)] == in[static_cast<std::size_t>(y * columns + x)]);
+          REQUIRE(got[static_cast<std::size_t>(x * rows + y)] ==
+                  in[static_cast<std::size_t>(y * columns + x)]);
         }
       }
     }
@@ -87,7 +89,8 @@ TEST_CASE("transpose through shared memory") {
 TEST_CASE("histogram by atomics") {
   for_each_seed([] {
     std::vector<int> values(4000), want(kBins);
-    for (std::size_t i = 0; i < values.size(); ++i) ++want[static_cast<std::size_t>(values[i] = static_cast<int>(i * i % kBins))];
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ++want[static_cast<std::size_t>(values[i] = static_cast<int>(i * i % kBins))];
     const OnDevice<int> in(values), counts(std::vector<int>(kBins, 0));
     const TestStream stream;
     check(histogram(stream, Bug::none, in.data(), counts.data(), static_cast<long long>(values.size()), 4));

@@ -1,12 +1,12 @@
-#include "samples/samples.h"
-
 #include "samples/kernels.h"
+#include "samples/samples.h"
 
 namespace heddle::test {
 namespace {
 
 template <template <Bug> class K, Bug bug, class... Arguments>
-cudaError_t start(cudaStream_t stream, dim3 grid, dim3 block, std::size_t shared_bytes, Arguments... arguments) {
+cudaError_t start(cudaStream_t stream, dim3 grid, dim3 block, std::size_t shared_bytes,
+                  Arguments... arguments) {
   return on_gpu::launch(stream, grid, block, shared_bytes, K<bug>{arguments...});
 }
 
@@ -22,29 +22,32 @@ unsigned up(long long count, int by) { return static_cast<unsigned>((count + by 
 
 }  // namespace
 
-cudaError_t vector_add(cudaStream_t stream, Bug bug, const float* a, const float* b, float* sum, long long count) {
-  return start_with<VectorAdd, Bug::none, Bug::off_by_one>(bug, stream, dim3(on_gpu::blocks_for(count, kBlock, 16)),
+cudaError_t vector_add(cudaStream_t stream, Bug bug, const float* a, const float* b, float* sum,
+                       long long count) {
+  return start_with<VectorAdd, Bug::none, Bug::off_by_one>(bug, stream,
+                                                           dim3(on_gpu::blocks_for(count, kBlock, 16)),
                                                            dim3(kBlock), std::size_t{0}, a, b, sum, count);
 }
 
-cudaError_t sum(cudaStream_t stream, Bug bug, const double* values, double* total, long long count, unsigned blocks,
-                int shared_bytes) {
+cudaError_t sum(cudaStream_t stream, Bug bug, const double* values, double* total, long long count,
+                unsigned blocks, int shared_bytes) {
   const std::size_t needed = kBlock / on_gpu::kWarp * sizeof(double);
-  return start_with<Sum, Bug::none, Bug::barrier_dropped, Bug::not_atomic, Bug::wrong_lane, Bug::early_return>(
-      bug, stream, dim3(blocks), dim3(kBlock), shared_bytes < 0 ? needed : static_cast<std::size_t>(shared_bytes),
-      values, total, count);
+  return start_with<Sum, Bug::none, Bug::barrier_dropped, Bug::not_atomic, Bug::wrong_lane,
+                    Bug::early_return>(bug, stream, dim3(blocks), dim3(kBlock),
+                                       shared_bytes < 0 ? needed : static_cast<std::size_t>(shared_bytes),
+                                       values, total, count);
 }
 
 cudaError_t softmax_rows(cudaStream_t stream, Bug bug, const float* in, float* out, int rows, int columns) {
   return start_with<SoftmaxRows, Bug::none, Bug::barrier_dropped, Bug::divergent>(
-      bug, stream, dim3(static_cast<unsigned>(rows)), dim3(kBlock), kBlock / on_gpu::kWarp * sizeof(float), in, out,
-      columns);
+      bug, stream, dim3(static_cast<unsigned>(rows)), dim3(kBlock), kBlock / on_gpu::kWarp * sizeof(float),
+      in, out, columns);
 }
 
 cudaError_t transpose(cudaStream_t stream, Bug bug, const float* in, float* out, int rows, int columns) {
   return start_with<Transpose, Bug::none, Bug::barrier_dropped, Bug::off_by_one>(
-      bug, stream, dim3(up(columns, kTile), up(rows, kTile)), dim3(kTile, kTileRows), std::size_t{0}, in, out, rows,
-      columns);
+      bug, stream, dim3(up(columns, kTile), up(rows, kTile)), dim3(kTile, kTileRows), std::size_t{0}, in, out,
+      rows, columns);
 }
 
 cudaError_t histogram(cudaStream_t stream, Bug bug, const int* values, int* counts, long long count,
@@ -58,7 +61,8 @@ cudaError_t scan(cudaStream_t stream, Bug bug, const int* in, int* out, int* sum
   const cudaError_t first = start_with<BlockScan, Bug::none, Bug::barrier_dropped>(
       bug, stream, dim3(blocks), dim3(kBlock), std::size_t{0}, in, out, sums, count);
   if (first != cudaSuccess) return first;
-  const cudaError_t second = on_gpu::launch(stream, 1, kBlock, 0, BlockScan<Bug::none>{sums, sums, nullptr, blocks});
+  const cudaError_t second =
+      on_gpu::launch(stream, 1, kBlock, 0, BlockScan<Bug::none>{sums, sums, nullptr, blocks});
   if (second != cudaSuccess) return second;
   return on_gpu::launch(stream, blocks, kBlock, 0, AddBefore{out, sums, count});
 }

@@ -1,6 +1,5 @@
-#include "kernels.h"
-
 #include "gpu/kernel.h"
+#include "kernels.h"
 
 namespace heddle::test {
 namespace {
@@ -40,9 +39,13 @@ void affine(void* stream, int* to, const int* from, int count, int factor, int t
                  Affine{to, from, count, factor, term, busy});
 }
 
-void wait_for_host(void* stream, const volatile int* flag) { on_gpu::launch(of(stream), 1, 1, 0, WaitForHost{flag}); }
+void wait_for_host(void* stream, const volatile int* flag) {
+  on_gpu::launch(of(stream), 1, 1, 0, WaitForHost{flag});
+}
 
-void unlaunchable(void* stream, int* to) { on_gpu::launch(of(stream), 1, 1 << 20, 0, Affine{to, to, 1, 1, 1, 0}); }
+void unlaunchable(void* stream, int* to) {
+  on_gpu::launch(of(stream), 1, 1 << 20, 0, Affine{to, to, 1, 1, 1, 0});
+}
 
 void trap(void* stream) { on_gpu::launch(of(stream), 1, 1, 0, Trap{}); }
 
