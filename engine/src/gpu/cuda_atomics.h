@@ -27,6 +27,19 @@ template <Order order, class F> __device__ auto ordered(F operation) {
 
 }  // namespace cuda
 
+// acq_rel: what the storing thread wrote before is seen by a thread that loads the value. Also for memory that the host
+// writes meanwhile.
+template <Order order = Order::relaxed, class T> __device__ T atomic_load(const T* at) {
+  const T value = *static_cast<const volatile T*>(at);
+  if constexpr (order == Order::acq_rel) __threadfence_system();
+  return value;
+}
+template <Order order = Order::relaxed, class T>
+__device__ void atomic_store(T* at, std::type_identity_t<T> value) {
+  if constexpr (order == Order::acq_rel) __threadfence_system();
+  *static_cast<volatile T*>(at) = value;
+}
+
 // Each returns the value before. T is a 32- or 64-bit integer; for atomic_add, atomic_exchange and
 // atomic_compare_exchange also float or double.
 template <Order order = Order::relaxed, class T>

@@ -40,6 +40,19 @@ template <Order order, class T, class F> T update(T* at, F change) {
 
 }  // namespace emulated
 
+// acq_rel: what the storing thread wrote before is seen by a thread that loads the value. Also for memory that the host
+// writes meanwhile.
+template <Order order = Order::relaxed, class T> T atomic_load(const T* at) {
+  using Bits = emulated::Bits<T>;
+  return emulated::value_of<T>(__atomic_load_n(
+      reinterpret_cast<const Bits*>(at), order == Order::relaxed ? __ATOMIC_RELAXED : __ATOMIC_ACQUIRE));
+}
+template <Order order = Order::relaxed, class T> void atomic_store(T* at, std::type_identity_t<T> value) {
+  using Bits = emulated::Bits<T>;
+  __atomic_store_n(reinterpret_cast<Bits*>(at), emulated::bits_of<T>(value),
+                   order == Order::relaxed ? __ATOMIC_RELAXED : __ATOMIC_RELEASE);
+}
+
 // Each returns the value before. T is a 32- or 64-bit integer; for atomic_add, atomic_exchange and
 // atomic_compare_exchange also float or double.
 template <Order order = Order::relaxed, class T> T atomic_add(T* at, std::type_identity_t<T> value) {

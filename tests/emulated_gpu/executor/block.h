@@ -42,6 +42,7 @@ struct Fiber : on_gpu::Thread {
   void* saved = nullptr;       // where the fiber continues
   void* sanitizer = nullptr;   // ThreadSanitizer's fiber
   void* fake_stack = nullptr;  // AddressSanitizer's stack for locals
+  std::uint64_t grid = 0;      // the number of the grid that it ran in last
   State state = State::ended;
   std::source_location where{};  // of the operation that it waits in
 };

@@ -20,9 +20,10 @@ namespace {
 constexpr std::size_t kStack = 128 << 10;
 constexpr std::size_t kPage = 4096;
 constexpr unsigned kNoSync = 1;  // __tsan_switch_to_fiber: the switch orders nothing
-// ThreadSanitizer knows 8,128 threads. Beyond this number CUDA threads of one grid share its fibers, which hides races
-// between the two.
-constexpr std::size_t kSanitizerFibers = 4096;
+// ThreadSanitizer knows 8,128 threads. Beyond this number of CUDA threads in the process those of one grid share its
+// fibers, which hides races between the two. Each host thread may have kFewFibers nevertheless.
+constexpr std::size_t kSanitizerFibers = 5000, kFewFibers = 64;
+std::atomic<std::size_t> sanitizer_fibers{0};
 
 }  // namespace
 
@@ -33,6 +34,7 @@ struct FiberEntry {
     if (__sanitizer_finish_switch_fiber) {
       __sanitizer_finish_switch_fiber(nullptr, &runner.stack_low_, &runner.stack_bytes_);
     }
+    tsan_acquire(&runner.work_->begin);
     Fiber& fiber = *runner.current_;
     const Grid& grid = runner.work_->grid;
     std::string thrown;
@@ -62,7 +64,12 @@ Runner& Runner::here() {
 }
 
 Runner::~Runner() {
-  for (char* stack : stacks_) munmap(stack - kPage, kStack + kPage);
+  for (Fiber& fiber : fibers_) {
+    munmap(fiber.stack - kPage, kStack + kPage);
+    if (!fiber.sanitizer) continue;
+    __tsan_destroy_fiber(fiber.sanitizer);
+    --sanitizer_fibers;
+  }
 }
 
 // xorshift64*.
@@ -81,36 +88,36 @@ int Runner::pick(unsigned mask, int last) {
   return static_cast<int>((static_cast<unsigned>(__builtin_ctz(turned)) + shift) % 32);
 }
 
-char* Runner::take_stack() {
-  if (spare_stacks_.empty()) {
-    void* memory = mmap(nullptr, kStack + kPage, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    mprotect(memory, kPage, PROT_NONE);
-    stacks_.push_back(static_cast<char*>(memory) + kPage);
-    return stacks_.back();
-  }
-  char* stack = spare_stacks_.back();
-  spare_stacks_.pop_back();
-  return stack;
+char* Runner::new_stack() {
+  void* memory = mmap(nullptr, kStack + kPage, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  mprotect(memory, kPage, PROT_NONE);
+  return static_cast<char*>(memory) + kPage;
 }
 
-void* Runner::take_sanitizer_fiber() {
-  if (!with_tsan()) return nullptr;
-  if (sanitizer_fibers_.size() < kSanitizerFibers) {
-    sanitizer_fibers_.push_back(__tsan_create_fiber(0));
-    return sanitizer_fibers_.back();
+// A fiber that waits for work. With ThreadSanitizer one that has not run in this grid, so that no two CUDA threads of a
+// grid are one thread to it, nor share a stack, as long as there are fewer than kSanitizerFibers.
+Fiber& Runner::take_fiber() {
+  const bool used = spare_fibers_.empty() || spare_fibers_.front()->grid == grids_;
+  const bool may_add = sanitizer_fibers < kSanitizerFibers || fibers_.size() < kFewFibers;
+  if (spare_fibers_.empty() || (with_tsan() && used && may_add)) {
+    Fiber& fiber = fibers_.emplace_back();
+    fiber.stack = new_stack();
+    if (with_tsan()) {
+      fiber.sanitizer = __tsan_create_fiber(0);
+      ++sanitizer_fibers;
+    }
+    return fiber;
   }
-  return sanitizer_fibers_[next_sanitizer_fiber_++ % kSanitizerFibers];
+  Fiber& fiber = *spare_fibers_.front();
+  spare_fibers_.pop_front();
+  return fiber;
 }
 
 void Runner::start_fiber(Block& block, int rank) {
-  if (spare_fibers_.empty()) {
-    spare_fibers_.push_back(&fibers_.emplace_back());
-    spare_fibers_.back()->stack = take_stack();
-  }
-  Fiber& fiber = *spare_fibers_.back();
-  spare_fibers_.pop_back();
+  Fiber& fiber = take_fiber();
+  fiber.grid = grids_;
   const dim3& dim = work_->grid.threads;
   const auto linear = static_cast<unsigned>(rank);
   fiber.thread_ = {linear % dim.x, linear / dim.x % dim.y, linear / dim.x / dim.y};
@@ -121,7 +128,6 @@ void Runner::start_fiber(Block& block, int rank) {
   fiber.size_ = static_cast<int>(dim.x * dim.y * dim.z);
   fiber.block = &block;
   fiber.state = State::ready;
-  fiber.sanitizer = take_sanitizer_fiber();
   fiber.fake_stack = nullptr;
   asan_unpoison(fiber.stack, kStack);
   fiber.saved = prepare_stack(fiber.stack, kStack, &FiberEntry::run);
@@ -186,13 +192,12 @@ void Runner::suspend(Fiber& fiber) {
   if (__sanitizer_finish_switch_fiber) __sanitizer_finish_switch_fiber(fiber.fake_stack, nullptr, nullptr);
 }
 
-// What the fiber has allocated is freed here: it never returns. The text, which lives longer, is the scheduler's.
+// What the fiber has allocated is freed here: it never returns.
 void Runner::fail(Fiber& fiber, cudaError_t error, std::string what) {
-  if (with_tsan()) __tsan_switch_to_fiber(sanitizer_, kNoSync);
   work_->fail({error, "kernel " + name_of(*work_->grid.kernel) + ", block " + text_of(fiber.block_) +
                           ", thread " + text_of(fiber.thread_) + ": " + what});
-  if (with_tsan()) __tsan_switch_to_fiber(fiber.sanitizer, kNoSync);
   std::string().swap(what);
+  tsan_release(&work_->sync);
   fiber.state = State::ended;
   suspend(fiber);
   std::terminate();
@@ -273,7 +278,9 @@ void Runner::run(Work& work, std::uint64_t seed) {
   shuffled_ = seed != 0;
   random_ = seed * 0x9e3779b97f4a7c15ULL + 1;
   most_resident_ = shuffled_ ? 1 + random() % 3 : 1;
+  ++grids_;
   if (with_tsan()) sanitizer_ = __tsan_get_current_fiber();
+  tsan_release(&work.begin);
   try {
     while (run_some()) {
     }
@@ -282,8 +289,6 @@ void Runner::run(Work& work, std::uint64_t seed) {
   }
   abandon();
   tsan_acquire(&work.sync);
-  for (void* fiber : sanitizer_fibers_) __tsan_destroy_fiber(fiber);
-  sanitizer_fibers_.clear();
   release_memory();
   work_ = nullptr;
 }

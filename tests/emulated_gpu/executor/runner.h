@@ -23,7 +23,7 @@ struct Work {
   std::atomic<bool> failed{false};
   std::mutex mutex;  // guards failure
   KernelFailure failure{};
-  char sync = 0;
+  char begin = 0, sync = 0;  // ThreadSanitizer synchronises the grid's begin and end by their addresses
   void fail(KernelFailure why);
 };
 
@@ -57,8 +57,8 @@ class Runner {
   void abandon();
   void release_memory();
   void put_away(std::unique_ptr<Block> block);
-  char* take_stack();
-  void* take_sanitizer_fiber();
+  static char* new_stack();
+  Fiber& take_fiber();
   int pick(unsigned mask, int last);
   std::uint64_t random();
 
@@ -69,11 +69,9 @@ class Runner {
   std::vector<std::unique_ptr<Block>> resident_{};
   std::vector<std::unique_ptr<Block>> spare_blocks_{};
   std::deque<Fiber> fibers_{};
-  std::vector<Fiber*> spare_fibers_{};
-  std::vector<char*> stacks_{}, spare_stacks_{};
-  std::vector<char*> memory_{};  // shared memory of ended blocks
-  std::vector<void*> sanitizer_fibers_{};
-  std::size_t next_sanitizer_fiber_ = 0;
+  std::deque<Fiber*> spare_fibers_{};  // those that have waited longest come first
+  std::vector<char*> memory_{};        // shared memory of ended blocks
+  std::uint64_t grids_ = 0;            // that this thread has run
   Fiber* current_ = nullptr;
   void* saved_ = nullptr;  // where the scheduler continues
   void* sanitizer_ = nullptr;

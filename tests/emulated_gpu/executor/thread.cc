@@ -91,8 +91,8 @@ void* Runner::shared(Fiber& fiber, const void* key, std::size_t bytes, const cha
     if (with_tsan()) __tsan_switch_to_fiber(sanitizer_, 1);
     // AddressSanitizer has its own guards.
     const std::size_t all = bytes + (with_asan() ? 0 : kGuard);
-    void* memory = nullptr;
-    if (posix_memalign(&memory, 16, all ? all : 1) != 0) throw std::bad_alloc();
+    void* memory = std::aligned_alloc(16, (all + 15) / 16 * 16);
+    if (!memory) throw std::bad_alloc();
     found = &block.shared.emplace_back();
     found->key = key;
     found->name = name;

@@ -20,9 +20,9 @@ struct Affine {
 };
 
 struct WaitForHost {
-  const volatile int* flag;
+  const int* flag;
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
-    while (*flag == 0) thread.pause();
+    while (on_gpu::atomic_load<on_gpu::Order::acq_rel>(flag) == 0) thread.pause();
   }
 };
 
@@ -39,9 +39,7 @@ void affine(void* stream, int* to, const int* from, int count, int factor, int t
                  Affine{to, from, count, factor, term, busy});
 }
 
-void wait_for_host(void* stream, const volatile int* flag) {
-  on_gpu::launch(of(stream), 1, 1, 0, WaitForHost{flag});
-}
+void wait_for_host(void* stream, const int* flag) { on_gpu::launch(of(stream), 1, 1, 0, WaitForHost{flag}); }
 
 void unlaunchable(void* stream, int* to) {
   on_gpu::launch(of(stream), 1, 1 << 20, 0, Affine{to, to, 1, 1, 1, 0});

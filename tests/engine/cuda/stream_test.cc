@@ -95,7 +95,7 @@ TEST_CASE("an op is issued while its work is still running, and done when that h
   const Fence behind = gpu.issue(kCopyOut, "behind", {&flag.var}, {}, [](Stream&) {});
   CHECK_FALSE(fence->done());
   CHECK_FALSE(behind->done());
-  *static_cast<volatile int*>(flag.data()) = 1;
+  std::atomic_ref(flag.data()[0]).store(1);
   await(behind);
   CHECK(fence->done());
   CHECK(story(fence->failure()) == "well");
