@@ -20,9 +20,10 @@ namespace {
 constexpr std::size_t kStack = 128 << 10;
 constexpr std::size_t kPage = 4096;
 constexpr unsigned kNoSync = 1;  // __tsan_switch_to_fiber: the switch orders nothing
-// ThreadSanitizer knows 8,128 threads. Beyond this number of CUDA threads in the process those of one grid share its
-// fibers, which hides races between the two. Each host thread may have kFewFibers nevertheless.
-constexpr std::size_t kSanitizerFibers = 5000, kFewFibers = 64;
+// ThreadSanitizer knows 8,128 threads, and each takes several of the 65,530 mappings that Linux allows a process. Beyond
+// this number of CUDA threads in the process those of one grid share its fibers, which hides races between the two. Each
+// host thread may have kFewFibers nevertheless.
+constexpr std::size_t kSanitizerFibers = 2500, kFewFibers = 64;
 std::atomic<std::size_t> sanitizer_fibers{0};
 
 }  // namespace
@@ -92,7 +93,7 @@ char* Runner::new_stack() {
   void* memory = mmap(nullptr, kStack + kPage, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  mprotect(memory, kPage, PROT_NONE);
+  if (!with_tsan()) mprotect(memory, kPage, PROT_NONE);
   return static_cast<char*>(memory) + kPage;
 }
 
@@ -264,7 +265,14 @@ bool Runner::run_some() {
 // After a failure: no thread continues.
 void Runner::abandon() {
   for (std::unique_ptr<Block>& block : resident_) {
-    for (Fiber* fiber : block->fibers) spare_fibers_.push_back(fiber);
+    for (Fiber* fiber : block->fibers) {
+      if (with_tsan()) {  // what it has done so far comes before the grid's end
+        __tsan_switch_to_fiber(fiber->sanitizer, kNoSync);
+        __tsan_release(&work_->sync);
+        __tsan_switch_to_fiber(sanitizer_, kNoSync);
+      }
+      spare_fibers_.push_back(fiber);
+    }
     block->fibers.clear();
     for (SharedVariable& one : block->shared) memory_.push_back(one.memory);
     block->shared.clear();

@@ -1,5 +1,6 @@
 // The operations of a CUDA thread: barriers, shuffles, votes and shared memory.
 #include <cstdlib>
+#include <malloc.h>
 #include <new>
 #include <string_view>
 
@@ -91,7 +92,7 @@ void* Runner::shared(Fiber& fiber, const void* key, std::size_t bytes, const cha
     if (with_tsan()) __tsan_switch_to_fiber(sanitizer_, 1);
     // AddressSanitizer has its own guards.
     const std::size_t all = bytes + (with_asan() ? 0 : kGuard);
-    void* memory = std::aligned_alloc(16, (all + 15) / 16 * 16);
+    void* memory = memalign(16, all ? all : 1);  // exactly so many bytes, for AddressSanitizer
     if (!memory) throw std::bad_alloc();
     found = &block.shared.emplace_back();
     found->key = key;
@@ -141,8 +142,9 @@ int Runner::barrier(Fiber& fiber, bool what, const std::source_location& where) 
   const bool same = where.line() == block.barrier.line() &&
                     std::string_view(where.file_name()) == block.barrier.file_name();
   if (!same) {
-    fail(fiber, cudaErrorLaunchFailure,
-         "divergent barrier: it waits at " + text_of(where) + "; " + where_threads_wait(block));
+    // A statement of its own frees what it needs: fail() does not return.
+    std::string text = "divergent barrier: it waits at " + text_of(where) + "; " + where_threads_wait(block);
+    fail(fiber, cudaErrorLaunchFailure, std::move(text));
   }
   ++block.arrived;
   block.count += what;
@@ -187,9 +189,9 @@ std::uint64_t Thread::exchange(std::uint64_t value, int from, unsigned mask, con
   Fiber& fiber = fiber_of(*this);
   Round& round = meet(fiber, Round::Kind::exchange, value, mask, where);
   if ((round.arrived >> from & 1u) == 0) {
-    Runner::here().fail(
-        fiber, cudaErrorLaunchFailure,
-        "a shuffle reads lane " + std::to_string(from) + ", which takes no part in it, at " + text_of(where));
+    std::string text = "a shuffle reads lane " + std::to_string(from) + ", which takes no part in it, at ";
+    text += text_of(where);
+    Runner::here().fail(fiber, cudaErrorLaunchFailure, std::move(text));
   }
   value = round.values[from];
   leave(fiber, round);

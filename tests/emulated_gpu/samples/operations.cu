@@ -60,7 +60,7 @@ template <class T> struct Atomics {
       on_gpu::atomic_min(&at[1], own);
       on_gpu::atomic_max(&at[2], own);
     }
-    for (T seen = at[3] * 0;;) {  // adds by compare and exchange
+    for (T seen = 0;;) {  // adds by compare and exchange
       const T before = on_gpu::atomic_compare_exchange<on_gpu::Order::acq_rel>(&at[3], seen, seen + own);
       if (before == seen) break;
       seen = before;

@@ -21,7 +21,11 @@
 namespace heddle::test {
 namespace {
 
+#if defined(__SANITIZE_THREAD__)
+constexpr int kCount = 1 << 11;  // on the emulated GPU each element has a thread of ThreadSanitizer's
+#else
 constexpr int kCount = 1 << 16;
+#endif
 // GPU clock ticks for which a kernel keeps busy: some tenths of a millisecond, so that work that starts too
 // early is noticed.
 constexpr long long kBusy = 200000;
