@@ -34,41 +34,36 @@ template <Order order = Order::relaxed, class T> __device__ T atomic_load(const 
   if constexpr (order == Order::acq_rel) __threadfence_system();
   return value;
 }
-template <Order order = Order::relaxed, class T>
-__device__ void atomic_store(T* at, std::type_identity_t<T> value) {
+template <Order order = Order::relaxed, class T> __device__ void atomic_store(T* at, Same<T> value) {
   if constexpr (order == Order::acq_rel) __threadfence_system();
   *static_cast<volatile T*>(at) = value;
 }
 
 // Each returns the value before. T is a 32- or 64-bit integer; for atomic_add, atomic_exchange and
 // atomic_compare_exchange also float or double.
-template <Order order = Order::relaxed, class T>
-__device__ T atomic_add(T* at, std::type_identity_t<T> value) {
+template <Order order = Order::relaxed, class T> __device__ T atomic_add(T* at, Same<T> value) {
   using Word = cuda::SumWord<T>;
   return static_cast<T>(
       cuda::ordered<order>([=] { return atomicAdd(reinterpret_cast<Word*>(at), static_cast<Word>(value)); }));
 }
-template <Order order = Order::relaxed, class T>
-__device__ T atomic_min(T* at, std::type_identity_t<T> value) {
+template <Order order = Order::relaxed, class T> __device__ T atomic_min(T* at, Same<T> value) {
   using Word = cuda::AtomicWord<T>;
   return static_cast<T>(
       cuda::ordered<order>([=] { return atomicMin(reinterpret_cast<Word*>(at), static_cast<Word>(value)); }));
 }
-template <Order order = Order::relaxed, class T>
-__device__ T atomic_max(T* at, std::type_identity_t<T> value) {
+template <Order order = Order::relaxed, class T> __device__ T atomic_max(T* at, Same<T> value) {
   using Word = cuda::AtomicWord<T>;
   return static_cast<T>(
       cuda::ordered<order>([=] { return atomicMax(reinterpret_cast<Word*>(at), static_cast<Word>(value)); }));
 }
-template <Order order = Order::relaxed, class T>
-__device__ T atomic_exchange(T* at, std::type_identity_t<T> value) {
+template <Order order = Order::relaxed, class T> __device__ T atomic_exchange(T* at, Same<T> value) {
   using Word = cuda::BitWord<T>;
   const Word bits = cuda::Words<T>::of(value);
   return cuda::Words<T>::back(
       cuda::ordered<order>([=] { return atomicExch(reinterpret_cast<Word*>(at), bits); }));
 }
 template <Order order = Order::relaxed, class T>
-__device__ T atomic_compare_exchange(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
+__device__ T atomic_compare_exchange(T* at, Same<T> expected, Same<T> value) {
   using Word = cuda::BitWord<T>;
   const Word old = cuda::Words<T>::of(expected), bits = cuda::Words<T>::of(value);
   return cuda::Words<T>::back(

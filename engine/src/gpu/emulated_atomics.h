@@ -47,7 +47,7 @@ template <Order order = Order::relaxed, class T> T atomic_load(const T* at) {
   return emulated::value_of<T>(__atomic_load_n(
       reinterpret_cast<const Bits*>(at), order == Order::relaxed ? __ATOMIC_RELAXED : __ATOMIC_ACQUIRE));
 }
-template <Order order = Order::relaxed, class T> void atomic_store(T* at, std::type_identity_t<T> value) {
+template <Order order = Order::relaxed, class T> void atomic_store(T* at, Same<T> value) {
   using Bits = emulated::Bits<T>;
   __atomic_store_n(reinterpret_cast<Bits*>(at), emulated::bits_of<T>(value),
                    order == Order::relaxed ? __ATOMIC_RELAXED : __ATOMIC_RELEASE);
@@ -55,26 +55,26 @@ template <Order order = Order::relaxed, class T> void atomic_store(T* at, std::t
 
 // Each returns the value before. T is a 32- or 64-bit integer; for atomic_add, atomic_exchange and
 // atomic_compare_exchange also float or double.
-template <Order order = Order::relaxed, class T> T atomic_add(T* at, std::type_identity_t<T> value) {
+template <Order order = Order::relaxed, class T> T atomic_add(T* at, Same<T> value) {
   if constexpr (std::is_integral_v<T>) {
     return __atomic_fetch_add(at, value, emulated::memory_order(order));
   } else {
     return emulated::update<order>(at, [value](T before) { return before + value; });
   }
 }
-template <Order order = Order::relaxed, class T> T atomic_min(T* at, std::type_identity_t<T> value) {
+template <Order order = Order::relaxed, class T> T atomic_min(T* at, Same<T> value) {
   static_assert(std::is_integral_v<T>, "CUDA has atomicMin for integers");
   return emulated::update<order>(at, [value](T before) { return value < before ? value : before; });
 }
-template <Order order = Order::relaxed, class T> T atomic_max(T* at, std::type_identity_t<T> value) {
+template <Order order = Order::relaxed, class T> T atomic_max(T* at, Same<T> value) {
   static_assert(std::is_integral_v<T>, "CUDA has atomicMax for integers");
   return emulated::update<order>(at, [value](T before) { return value > before ? value : before; });
 }
-template <Order order = Order::relaxed, class T> T atomic_exchange(T* at, std::type_identity_t<T> value) {
+template <Order order = Order::relaxed, class T> T atomic_exchange(T* at, Same<T> value) {
   return emulated::update<order>(at, [value](T) { return value; });
 }
 template <Order order = Order::relaxed, class T>
-T atomic_compare_exchange(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
+T atomic_compare_exchange(T* at, Same<T> expected, Same<T> value) {
   using Bits = emulated::Bits<T>;
   Bits before = emulated::bits_of<T>(expected);
   __atomic_compare_exchange_n(reinterpret_cast<Bits*>(at), &before, emulated::bits_of<T>(value), false,

@@ -30,7 +30,9 @@ constexpr std::size_t kSharedBytes = 48 << 10;  // what a kernel may ask for wit
 // relaxed: the operation alone is atomic. acq_rel: it also orders what the thread reads and writes before and after.
 enum class Order { relaxed, acq_rel };
 
+// A parameter Same<T> takes no part in finding T.
 template <class T> struct Identity { using type = T; };
+template <class T> using Same = typename Identity<T>::type;
 
 }  // namespace heddle::on_gpu
 
