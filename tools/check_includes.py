@@ -25,6 +25,7 @@ MODULES = {
 # layers whose files a layer may include.
 LAYERS = {
     "engine": {
+        "gpu": [],
         "base": [],
         "trace": ["base"],
         "op": ["base", "trace"],
@@ -102,6 +103,8 @@ LENT = {
     ("kvstore", "zmq"): "net",
     ("kvstore", "files"): "ndarray",
     ("capi", "c"): "engine",
+    # What kernels may use, for nvcc and for the emulated GPU.
+    **{(module, "gpu"): "engine" for module in ("ndarray", "operators", "nn", "comm", "kvstore", "emulated_gpu")},
     **{("tools", layer): "kvstore" for layer in ("client", "snapshot")},
     **{("bench", layer): "kvstore" for layer in ("client", "wire")},
 }

@@ -21,7 +21,12 @@ PROGRAMS = ["examples", "bench", "tools", "tests"]
 ONE_PROGRAM = "tools/heddle/"
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 # Groups of files of which CMake compiles only one.
-ALTERNATIVES = [{"arena_none.cc", "arena_tbb.cc"}]
+ALTERNATIVES = [
+    {"arena_none.cc", "arena_tbb.cc"},
+    {"cuda_thread.h", "emulated_thread.h"},
+    {"cuda_atomics.h", "emulated_atomics.h"},
+    {"real_seeds.cc", "emulated_seeds.cc"},
+]
 
 # Comments, preprocessor lines and literals; group 1 holds what is kept.
 NOISE = re.compile(

@@ -7,7 +7,7 @@ namespace heddle::test {
 void affine(void* stream, int* to, const int* from, int count, int factor, int term, long long busy = 0);
 
 // Runs until the host writes to *flag, which is in pinned memory.
-void wait_for_host(void* stream, const volatile int* flag);
+void wait_for_host(void* stream, const int* flag);
 
 // A kernel whose launch fails, since it asks for too many threads per block.
 void unlaunchable(void* stream, int* to);

@@ -1,0 +1,55 @@
+// Tests' control over the emulated GPU: a CUDA runtime made of host threads. docs/gpu.md describes it. The environment
+// variable HEDDLE_EMULATED_GPU sets the same at the start: "seed=3,stepped=1,delay=20,devices=8,memory_mb=4096,
+// protect=1,host_threads=1,fail=17:2" (fail: the number of a call, and its cudaError_t).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cuda_runtime_api.h>
+#include <string>
+#include <vector>
+
+namespace heddle::emulated_gpu {
+
+struct Settings {
+  // Orders the steps of streams, blocks, warps, threads and the nodes of graphs. 0: the natural orders.
+  std::uint64_t seed = 0;
+  int delay = 0;         // HostStreamOptions::most_delay of streams
+  bool stepped = false;  // true: streams have no threads; work is done while the host waits or asks
+  bool protect = true;   // memory of devices is inaccessible while no device works
+  int devices = 8;
+  std::size_t memory = std::size_t{4} << 30;  // bytes of a device
+  int host_threads = 1;                       // that run the blocks of one grid
+};
+
+Settings settings();
+// For streams made from now on; `devices` and `memory` only before the first call of CUDA.
+void configure(const Settings& settings);
+
+std::uint64_t calls();  // CUDA calls of the process so far, but cudaGetLastError and the texts of errors
+// How often the host has made a call that waits for a device: synchronisations, copies with pageable memory,
+// cudaFree. Since the start of the process.
+std::uint64_t host_waits();
+
+// The k-th call from now on (1: the next) fails with that error, and has no effect, except that it releases what it is
+// called to release. sticky: the current device then fails for good. 0 turns it off.
+void fail_call(std::uint64_t k, cudaError_t error, bool sticky = false);
+std::string failed_call();  // the name of the call that failed so; "" if none has yet
+
+// What was found since the last call: kernels that failed, red zones overwritten, freed memory used ... Each is also
+// printed, and makes its device fail with a sticky error.
+std::vector<std::string> take_problems();
+
+// Looks at the red zones of all memory, and at freed memory, as synchronisations do.
+void check_memory();
+
+// Ends the sticky error of a device, which a process on a real GPU cannot do.
+void revive(int device);
+
+std::size_t live_bytes(int device);  // bytes that are allocated and not freed
+std::size_t live_objects();          // streams, events, graphs and pools that are not destroyed
+
+// Runs fn as work of a device: it may use the device's memory. For replacements of libraries, such as NCCL.
+void run_as_device(void (*fn)(void*), void* data);
+
+}  // namespace heddle::emulated_gpu
