@@ -3,10 +3,13 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <new>
+#include <random>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -69,6 +72,25 @@ TEST_CASE("arrays of ever new sizes do not pile up in the cache") {
   }
   CHECK(cpu_allocator_stats().cached >= std::size_t{301} << 20);
   cpu_allocator_trim();
+}
+
+TEST_CASE("the allocator holds no more memory than it counts") {
+  const auto resident = [] {
+    std::ifstream file("/proc/self/statm");
+    std::size_t total = 0, pages = 0;
+    file >> total >> pages;
+    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  };
+  cpu_allocator_trim();
+  const std::size_t before = resident();
+  std::mt19937 random(1);
+  std::uniform_int_distribution<std::size_t> bytes(1, std::size_t{32} << 20);
+  for (int round = 0; round < 300; ++round) {
+    Storage one(current_engine(), cpu(), bytes(random)), other(current_engine(), cpu(), bytes(random));
+    for (Storage* storage : {&one, &other}) std::memset(storage->data(), 1, storage->bytes());
+  }
+  cpu_allocator_trim();
+  CHECK(resident() < before + (std::size_t{32} << 20));
 }
 
 TEST_CASE("blocks waste less than a quarter") {

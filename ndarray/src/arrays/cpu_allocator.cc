@@ -102,7 +102,7 @@ class CpuAllocator {
     if (!keep(block, size)) {
       cached_.fetch_sub(size, std::memory_order_relaxed);
       ASAN_UNPOISON_MEMORY_REGION(block, size);
-      std::free(block);
+      to_system(block, size);
     } else if (cached > cache_limit()) {
       evict();
     }
@@ -141,7 +141,7 @@ class CpuAllocator {
     if (!block) return false;
     ASAN_UNPOISON_MEMORY_REGION(block, size_of_bin(bin));
     cached_.fetch_sub(size_of_bin(bin), std::memory_order_relaxed);
-    std::free(block);
+    to_system(block, size_of_bin(bin));
     return true;
   }
 
@@ -195,14 +195,36 @@ class CpuAllocator {
     return block;
   }
 
+  // Blocks of huge pages are mapped one by one: malloc would keep freed ones of up to 32 MiB in its heap, where no
+  // limit of ours counts them.
   static std::byte* from_system(std::size_t size) noexcept {
+    if (size >= kHugePage) return map_huge(size);
     void* block = nullptr;
-    const bool huge = size >= kHugePage;
-    if (posix_memalign(&block, huge ? kHugePage : kAlign, size) != 0) return nullptr;
+    return posix_memalign(&block, kAlign, size) == 0 ? static_cast<std::byte*>(block) : nullptr;
+  }
+
+  static void to_system(std::byte* block, std::size_t size) noexcept {
+    if (size >= kHugePage) {
+      munmap(block, size);
+    } else {
+      std::free(block);
+    }
+  }
+
+  // Maps `size` bytes, a multiple of the system's page, that begin at a huge page.
+  static std::byte* map_huge(std::size_t size) noexcept {
+    void* const mapped =
+        mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) return nullptr;
+    auto* const first = static_cast<std::byte*>(mapped);
+    const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(first) % kHugePage) % kHugePage;
+    std::byte* const block = first + before;
+    if (before > 0) munmap(first, before);
+    munmap(block + size, kHugePage - before);
     // Kernels read large arrays from end to end, where small pages cost most. An error is ignored, since
     // small pages work too.
-    if (huge) madvise(block, size / kHugePage * kHugePage, MADV_HUGEPAGE);
-    return static_cast<std::byte*>(block);
+    madvise(block, size / kHugePage * kHugePage, MADV_HUGEPAGE);
+    return block;
   }
 
   void count_in_use(std::size_t size) noexcept {
