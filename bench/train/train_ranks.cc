@@ -19,6 +19,8 @@
 #include "command_line.h"
 #include "support/peer_process.h"
 #include "support/support.h"
+#include "train/networks/network.h"
+#include "train/timed_steps.h"
 #include "train/train_network.h"
 
 namespace {
@@ -30,8 +32,9 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 struct RanksOptions {
   bench::Options common;
   int ranks = 2;
-  std::int64_t batch = 64;  // number of images per step of each rank
-  int steps = 60;           // number of training steps of a measured run
+  std::string network = "cnn";
+  std::int64_t batch = 0;  // number of images per step of each rank; 0: the network's own
+  int steps = 0;           // number of training steps of a measured run; 0: the network's own
   bool torch = true;
   bool pin = false;  // whether each process is pinned to a core
   std::string python = "/usr/bin/python3";
@@ -88,13 +91,32 @@ class InStepStore final : public KVStore {
 
 // Trains as one rank. Each line of stdin is a number of steps to train; the answer is images per second.
 int be_rank(const RanksOptions& options) {
+  std::shared_ptr<Communicator> ranks;  // of all stores
   const auto make_store = [&]() -> std::shared_ptr<KVStore> {
     if (options.child == "alone") return KVStore::create("local");
-    if (options.child == "in-step") return std::make_shared<InStepStore>(Communicator::create());
-    return KVStore::create("allreduce", Communicator::create());
+    if (!ranks) ranks = Communicator::create();
+    if (options.child == "in-step") return std::make_shared<InStepStore>(ranks);
+    return KVStore::create("allreduce", ranks);
   };
-  bench::TrainNetwork network(1, options.batch, make_store);
-  for (int steps = 0; std::cin >> steps;) std::cout << network.run(steps) << std::endl;
+  const auto answer = [](auto&& run) {
+    for (int steps = 0; std::cin >> steps;) std::cout << run(steps) << std::endl;
+  };
+  if (options.network == "cnn") {
+    bench::TrainNetwork network(1, options.batch, make_store);
+    answer([&](int steps) { return network.run(steps); });
+  } else {
+    Engine engine({.workers = 1});
+    const EngineScope scope(engine);
+    Generator random(1);
+    const bench::NetworkSetup setup{options.batch, make_store};
+    const auto network =
+        options.network == "hep-cnn" ? bench::make_hep_cnn(setup) : bench::make_cosmogan(setup);
+    const bench::Arrays batch = network->draw_batch(random);
+    answer([&](int steps) {
+      const auto timed = bench::timed_steps(engine, steps, [&] { return network->step(batch, false); });
+      return static_cast<double>(options.batch * steps) / timed.seconds;
+    });
+  }
   return EXIT_SUCCESS;
 }
 
@@ -150,7 +172,8 @@ std::string new_file() {
 std::unique_ptr<Group> start_heddle(const RanksOptions& options, const std::string& how) {
   return std::make_unique<Group>(
       options,
-      std::vector<std::string>{"/proc/self/exe", "--child", how, "--batch", std::to_string(options.batch)},
+      std::vector<std::string>{"/proc/self/exe", "--child", how, "--network", options.network, "--batch",
+                               std::to_string(options.batch)},
       Environment{{"HEDDLE_RENDEZVOUS", "unix:" + new_file() + ".sock"}});
 }
 
@@ -200,7 +223,7 @@ bench::TorchSetting find_torch(const RanksOptions& options) {
 }
 
 void run_case(const RanksOptions& options) {
-  bench::Case the_case{"train_ranks", "cnn", "images/s", options.ranks, {}};
+  bench::Case the_case{"train_ranks", options.network, "images/s", options.ranks, {}};
   for (const auto& [name, how] : {std::pair{"heddle allreduce", "allreduce"},
                                   {"heddle alone", "alone"},
                                   {"heddle in step", "in-step"}}) {
@@ -247,17 +270,24 @@ int main(int argc, char** argv) {
                                     "How much of their speed processes keep that train together");
   bench::add_run_options(app, options.common);
   app.add_option("--ranks", options.ranks, "processes").show_default().range(1, 64);
-  app.add_option("--batch", options.batch, "images a step and process").show_default().range(1, 65536);
-  const auto steps =
-      app.add_option("--steps", options.steps, "steps a measured run").show_default().range(1, 1000000);
+  app.add_option("--network", options.network, "what is trained; PyTorch trains the cnn only")
+      .show_default()
+      .one_of({"cnn", "hep-cnn", "cosmogan"});
+  app.add_option("--batch", options.batch, "images a step and process [64; hep-cnn 8, cosmogan 16]")
+      .range(1, 65536);
+  app.add_option("--steps", options.steps, "steps a measured run [60; hep-cnn 4, cosmogan 8]")
+      .range(1, 1000000);
   app.add_flag("--torch,!--no-torch", options.torch, "run PyTorch beside us (the default)");
   app.add_flag("--pin", options.pin, "hold each process to a core of its own");
   app.add_option("--python", options.python, "the Python that can import torch").show_default();
   app.add_option("--child", options.child).one_of({"allreduce", "in-step", "alone"}).hidden();
   if (const auto status = app.parse(argc, argv)) return *status;
-  if (options.common.quick && !steps.given()) options.steps = 20;
+  const bool cnn = options.network == "cnn", hep_cnn = options.network == "hep-cnn";
+  if (options.batch == 0) options.batch = cnn ? 64 : hep_cnn ? 8 : 16;
+  if (options.steps == 0) options.steps = cnn ? (options.common.quick ? 20 : 60) : hep_cnn ? 4 : 8;
+  options.torch &= cnn;
   if (options.common.quick && !app.find_option("--runs")->given()) options.common.runs = 3;
-  if (std::string("cnn").find(options.common.filter) == std::string::npos) return EXIT_SUCCESS;
+  if (options.network.find(options.common.filter) == std::string::npos) return EXIT_SUCCESS;
   try {
     if (!options.child.empty()) return be_rank(options);
     run_case(options);

@@ -4,9 +4,11 @@
 namespace heddle::bench {
 namespace {
 
-constexpr std::int64_t kBatch = 16, kNoise = 64;
+constexpr std::int64_t kNoise = 64;
 
-const TrainerOptions kAdam{.optimizer = "adam", .params = {{"lr", 0.00002}, {"beta1", 0.5}}};
+TrainerOptions adam(const NetworkSetup& setup) {
+  return {.optimizer = "adam", .params = {{"lr", 0.00002}, {"beta1", 0.5}}, .store = setup.store()};
+}
 
 Sequential make_generator() {
   Sequential net(Dense(kNoise, 512 * 4 * 4), Unflatten(1, {512, 4, 4}), BatchNorm(512), Relu());
@@ -39,7 +41,10 @@ Sequential make_discriminator() {
 
 class CosmoGan : public Network {
  public:
-  CosmoGan() {
+  explicit CosmoGan(const NetworkSetup& setup)
+      : size_(setup.batch > 0 ? setup.batch : 16),
+        of_generator_(generator_.parameters(), adam(setup)),
+        of_discriminator_(discriminator_.parameters(), adam(setup)) {
     const NoGrad no_grad;
     for (const Parameter& one : parameters()) {
       if (one.value.ndim() > 1) one.value.assign(default_generator().normal(one.value.shape(), 0, 0.02));
@@ -53,8 +58,8 @@ class CosmoGan : public Network {
   }
   // Maps, noise for each network's step, and the labels of maps, of which 1 % are wrong.
   Arrays draw_batch(Generator& random) const override {
-    return {random.uniform({kBatch, 1, 64, 64}, -1, 1), random.normal({kBatch, kNoise}),
-            random.normal({kBatch, kNoise}), random.bernoulli({kBatch, 1}, 0.99)};
+    return {random.uniform({size_, 1, 64, 64}, -1, 1), random.normal({size_, kNoise}),
+            random.normal({size_, kNoise}), random.bernoulli({size_, 1}, 0.99)};
   }
   // The sum of both losses.
   NDArray step(const Arrays& batch, bool captured) override {
@@ -67,7 +72,7 @@ class CosmoGan : public Network {
   NDArray step_discriminator(const Arrays& batch) {
     const NDArray made = make(batch[1]);
     const NDArray loss = bce_with_logits(discriminator_(batch[0]), batch[2]) +
-                         bce_with_logits(discriminator_(made), zeros({kBatch, 1}));
+                         bce_with_logits(discriminator_(made), zeros({size_, 1}));
     backward(loss);
     of_discriminator_.step();
     return loss.detach();
@@ -78,16 +83,16 @@ class CosmoGan : public Network {
   }
   NDArray step_generator(const Arrays& batch) {
     discriminator_.freeze();
-    const NDArray loss = bce_with_logits(discriminator_(generator_(batch[0])), ones({kBatch, 1}));
+    const NDArray loss = bce_with_logits(discriminator_(generator_(batch[0])), ones({size_, 1}));
     backward(loss);
     discriminator_.freeze(false);
     of_generator_.step();
     return loss.detach();
   }
 
+  const std::int64_t size_;
   Sequential generator_ = make_generator(), discriminator_ = make_discriminator();
-  Trainer of_generator_{generator_.parameters(), kAdam},
-      of_discriminator_{discriminator_.parameters(), kAdam};
+  Trainer of_generator_, of_discriminator_;
   CapturedStep captured_discriminator_ =
       of_discriminator_.capture([this](const Arrays& batch) { return step_discriminator(batch); });
   CapturedStep captured_generator_ =
@@ -96,6 +101,8 @@ class CosmoGan : public Network {
 
 }  // namespace
 
-std::unique_ptr<Network> make_cosmogan() { return std::make_unique<CosmoGan>(); }
+std::unique_ptr<Network> make_cosmogan(const NetworkSetup& setup) {
+  return std::make_unique<CosmoGan>(setup);
+}
 
 }  // namespace heddle::bench

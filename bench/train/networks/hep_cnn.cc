@@ -12,7 +12,8 @@ class HepCnn : public TrainedModule {
 
 }  // namespace
 
-std::unique_ptr<Network> make_hep_cnn() {
+std::unique_ptr<Network> make_hep_cnn(const NetworkSetup& setup) {
+  const std::int64_t size = setup.batch > 0 ? setup.batch : 8;
   const auto net = std::make_shared<Sequential>();
   for (const std::int64_t in : {3, 128, 128, 128}) {
     net->add(Conv2d(in, 128, 3, {.padding = 1, .relu = true}));
@@ -23,10 +24,10 @@ std::unique_ptr<Network> make_hep_cnn() {
   net->add(GlobalAvgPool());
   net->add(Dense(128, 2));
   return std::make_unique<HepCnn>(
-      net, TrainerOptions{.optimizer = "adam", .params = {{"lr", 1e-4}}},
+      net, TrainerOptions{.optimizer = "adam", .params = {{"lr", 1e-4}}, .store = setup.store()},
       [net](const Arrays& batch) { return cross_entropy((*net)(batch[0]), batch[1]); },
-      [](Generator& random) {
-        return Arrays{random.normal({8, 3, 224, 224}), random.integers({8}, 0, 2)};
+      [size](Generator& random) {
+        return Arrays{random.normal({size, 3, 224, 224}), random.integers({size}, 0, 2)};
       });
 }
 

@@ -36,8 +36,9 @@ const std::vector<NetworkKind>& network_kinds() {
       {"transformer",
        "language model: 4 causal blocks of 256, 8 heads, vocabulary 256, T 128, batch 16, Adam",
        make_transformer},
-      {"hep-cnn", "HEP-CNN on 3 x 224 x 224, batch 8, Adam", make_hep_cnn, "images"},
-      {"cosmogan", "CosmoGAN at 64 x 64, batch 16, a step of both networks, Adam", make_cosmogan, "images"},
+      {"hep-cnn", "HEP-CNN on 3 x 224 x 224, batch 8, Adam", [] { return make_hep_cnn(); }, "images"},
+      {"cosmogan", "CosmoGAN at 64 x 64, batch 16, a step of both networks, Adam",
+       [] { return make_cosmogan(); }, "images"},
       {"embeddings",
        "recommender: 8 tables of 100,000 x 32 and 3 dense layers, batch 1,024, SGD, row-sparse gradients",
        make_recommender}};

@@ -1,6 +1,7 @@
 // The networks of `train_bench --networks`. networks_torch.py has the same ones, with parameters in the same order.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,6 +12,14 @@
 namespace heddle::bench {
 
 using Arrays = std::vector<NDArray>;
+
+// How a network is to be trained; the default is what `train_bench --networks` measures.
+struct NetworkSetup {
+  std::int64_t batch = 0;                                // images a step; 0: the network's own number
+  std::function<std::shared_ptr<KVStore>()> make_store;  // of each trainer; null: a local one
+
+  std::shared_ptr<KVStore> store() const { return make_store ? make_store() : nullptr; }
+};
 
 // A network with its optimizers, on the engine that was the current one when it was made.
 class Network {
@@ -63,8 +72,8 @@ std::unique_ptr<Network> make_cnn();
 std::unique_ptr<Network> make_resnet();
 std::unique_ptr<Network> make_lstm(bool lengths);
 std::unique_ptr<Network> make_transformer();
-std::unique_ptr<Network> make_hep_cnn();
-std::unique_ptr<Network> make_cosmogan();
+std::unique_ptr<Network> make_hep_cnn(const NetworkSetup& setup = {});
+std::unique_ptr<Network> make_cosmogan(const NetworkSetup& setup = {});
 std::unique_ptr<Network> make_recommender();
 
 }  // namespace heddle::bench
