@@ -272,6 +272,8 @@ def test_activations_of_any_case_and_bad_options_of_recurrent_operators():
     same = recurrent_model("LSTM", ', activations = ["sigmoid", "TANH", "tanh"]', lengths=False)
     for a, b in zip(HeddleBackend.run_model(same, given), plain, strict=True):
         np.testing.assert_array_equal(a, b)
+    y, h = HeddleBackend.run_model(recurrent_model("RNN", ", clip = 0.0", lengths=False), recurrent_inputs("RNN"))
+    assert not y.any() and not h.any()
     for attributes, message in (
         (', activations = ["Sigmoid", "Tanh"]', r"activations are \['Sigmoid', 'Tanh'\]; want 3, 3 a direction"),
         (", clip = -1.0", r"clip is -1.0; want 0 or more"),

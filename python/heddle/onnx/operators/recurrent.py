@@ -51,7 +51,7 @@ def lacks(name: str, defaults: list[str]) -> Lack:
 def applied(
     function: Callable[..., Array], alpha: float | None, beta: float | None, limit: float | None, x: Array
 ) -> Array:
-    return function(heddle.clip(x, -limit, limit) if limit else x, alpha, beta)
+    return function(heddle.clip(x, -limit, limit) if limit is not None else x, alpha, beta)
 
 
 class Activations:
@@ -73,7 +73,7 @@ class Activations:
         if clip is not None and not clip >= 0:
             raise heddle.InvalidArgument(f"clip is {clip}; want 0 or more")
         self._count = len(defaults)
-        self.usual = self.names == defaults * directions and not clip
+        self.usual = self.names == defaults * directions and clip is None
         left_alphas, left_betas = iter(alphas or ()), iter(betas or ())
         self._all: list[Function] = []
         for i, name in enumerate(self.names):
@@ -235,7 +235,7 @@ def rnn(
 ) -> list[Array]:
     functions = Activations(activations, ["Tanh"], w.shape[0], activation_alpha, activation_beta, clip)
     names = set(functions.names)
-    if len(names) == 1 and names <= {"Tanh", "Relu"} and not clip:
+    if len(names) == 1 and names <= {"Tanh", "Relu"} and clip is None:
         relu = names == {"Relu"}
         return native(heddle.rnn, RNN_ORDER, x, w, r, b, lengths, [initial], direction, layout, relu=relu)
 
