@@ -1,5 +1,6 @@
 """After training: batch norms are folded, small weights become 0, products become those of 8-bit integers."""
 
+import collections.abc as _abc
 import typing as _typing
 
 from heddle import _heddle
@@ -46,7 +47,7 @@ class QuantizeReport(_typing.NamedTuple):
 
 def fold_batch_norms(net: _heddle.Module) -> FoldReport:
     """Makes the batch norms in each Sequential and Model part of the Dense or convolution before them, in place. The results in
-    inference are the same but for rounding."""
+    inference are the same but for rounding. Not while other threads call the network."""
     return FoldReport(*_heddle._fold_batch_norms(net))
 
 
@@ -75,9 +76,19 @@ def prune(
     return PruningReport(*_heddle._Pruning(net, sparsity, whole, keep, of, only)._report())
 
 
+def _is_array(value: object) -> bool:
+    return isinstance(value, _heddle.NDArray) or hasattr(value, "__array__") or hasattr(value, "__dlpack__")
+
+
+def _array_in(value: _typing.Any) -> _heddle.NDArray:
+    if not _is_array(value):
+        raise TypeError(f"quantize: batches has a {type(value).__name__}; want arrays, or lists of them")
+    return value if isinstance(value, _heddle.NDArray) else _heddle.asarray(value)
+
+
 def quantize(
     net: _heddle.Module,
-    batches: _typing.Iterable[_heddle.NDArray | _typing.Sequence[_heddle.NDArray]],
+    batches: _abc.Iterable[_typing.Any],
     *,
     percentile: float = 100.0,
     max_error: float = float("inf"),
@@ -85,8 +96,11 @@ def quantize(
 ) -> QuantizeReport:
     """Gives each Dense and convolution in a Sequential or a Model weights of 8 bits, in place. `batches`, inputs of the network, are
     what it is calibrated with: an array each, or a list of them for a network of several inputs. percentile: how much of the range of
-    an input counts. max_error: layers with larger errors stay as they are. skip: paths of layers that do, too."""
-    if isinstance(batches, _heddle.NDArray):
-        raise TypeError("quantize: batches is an NDArray; want a list of batches")
-    inputs = [[one] if isinstance(one, _heddle.NDArray) else list(one) for one in batches]
+    an input counts. max_error: layers with larger errors stay as they are. skip: paths of layers that do, too. Arrays may be NumPy's. Not while other
+    threads call the network. Ctrl-C ends the call once a batch is done, and leaves the network as it was."""
+    if _is_array(batches):
+        raise TypeError(f"quantize: batches is an {type(batches).__name__}; want a list of batches")
+    if not isinstance(batches, _abc.Iterable):
+        raise TypeError(f"quantize: batches is a {type(batches).__name__}; want a list of batches")
+    inputs = [[_array_in(part) for part in one] if isinstance(one, (list, tuple)) else [_array_in(one)] for one in batches]
     return QuantizeReport(*_heddle._quantize(net, inputs, percentile, max_error, list(skip)))

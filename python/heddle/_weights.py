@@ -19,14 +19,21 @@ class WeightReport(_typing.NamedTuple):
     """Arrays for which there is no parameter; "head.bias, as 9.bias" if it was renamed."""
     other_shape: list[str]
     """As "0.weight: (3, 4), wanted (4, 3)"."""
+    other_dtype: list[str]
+    """Floating point in place of integers or bool, or the other way, as "0.weight: f32, wanted i8"."""
 
     @property
     def complete(self) -> bool:
         """Whether all weights fit."""
-        return not (self.missing or self.unexpected or self.other_shape)
+        return not (self.missing or self.unexpected or self.other_shape or self.other_dtype)
 
     def __str__(self) -> str:
-        kinds = (("missing", self.missing), ("unexpected", self.unexpected), ("of another shape", self.other_shape))
+        kinds = (
+            ("missing", self.missing),
+            ("unexpected", self.unexpected),
+            ("of another shape", self.other_shape),
+            ("of another dtype", self.other_dtype),
+        )
         return "\n".join(f"{kind}: {name}" for kind, names in kinds for name in names) or "all weights fit"
 
 

@@ -1,4 +1,5 @@
 // What is done after training: folding of batch norms, pruning, 8-bit products. _compression.py makes the reports.
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -44,10 +45,12 @@ template <class List> Pairs kept_in(const List& kept, std::string List::value_ty
 }
 
 nb::tuple fold(nb::handle net) {
-  const FoldReport report =
-      interruptibly([module = module_in({"fold_batch_norms", "net"}, net), where = python_call_site()] {
-        return fold_batch_norms(*module, where);
-      });
+  const std::shared_ptr<Module> module = module_in({"fold_batch_norms", "net"}, net);
+  const Where where = python_call_site();
+  const FoldReport report = [&] {  // waits for nothing
+    const ReleaseGil released;
+    return fold_batch_norms(*module, where);
+  }();
   Pairs folded;
   for (const FoldReport::Folded& one : report.folded) folded.emplace_back(one.norm, one.into);
   return nb::make_tuple(list_of(folded), list_of(kept_in(report.kept, &FoldReport::Kept::norm)),
@@ -58,16 +61,29 @@ using CalibrationBatches = std::vector<std::vector<NDArray>>;
 
 nb::tuple quantize_net(nb::handle net, const CalibrationBatches& batches, double percentile, double max_error,
                        const std::vector<std::string>& skip) {
+  const auto given_up = std::make_shared<std::atomic<bool>>(false);
+  const auto check = [given_up] {
+    if (*given_up) throw Cancelled(Cancelled::Why::cancelled);
+  };
   const QuantizeReport report = interruptibly(
       [module = module_in({"quantize", "net"}, net), batches,
-       options = QuantizeOptions{.percentile = percentile, .max_error = max_error, .skip = skip},
+       options =
+           QuantizeOptions{
+               .percentile = percentile, .max_error = max_error, .skip = skip, .check_interrupt = check},
        where = python_call_site()] {
-        const auto calibrate = [&] {
-          for (const std::vector<NDArray>& inputs : batches) module->run(inputs, where);
-        };
         if (batches.empty()) return quantize(*module, std::vector<NDArray>(), options, where);
+        const auto calibrate = [&] {
+          std::vector<NDArray> before;  // one batch is computed while the next one is pushed
+          for (const std::vector<NDArray>& inputs : batches) {
+            options.check_interrupt();
+            std::vector<NDArray> outputs = module->run(inputs, where);
+            for (const NDArray& one : before) one.wait();
+            before = std::move(outputs);
+          }
+        };
         return quantize(*module, calibrate, options, where);
-      });
+      },
+      given_up);
   nb::list layers;
   for (const QuantizeReport::Row& row : report.layers)
     layers.append(nb::make_tuple(row.path, row.layer, row.scale, row.zero_point, row.error));
@@ -115,7 +131,7 @@ void bind_pruning(nb::module_& m) {
             const Where where = python_call_site();
             self.call([&](Pruning& of) { in_call("apply", [&] { of.apply(where); }); });
           },
-          "Multiplies each weight by its mask.")
+          "Makes 0 what the masks have 0 for.")
       .def(
           "keep_zeros",
           [](const PythonPruning& self) {

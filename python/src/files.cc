@@ -98,7 +98,7 @@ nb::tuple load_named_weights(const std::vector<Parameter>& parameters, const Arr
                              const Texts& rename, const std::vector<std::string>& ignore, bool strict) {
   const WeightReport report = load_weights(
       parameters, arrays, {.rename = rename, .ignore = ignore, .strict = strict}, python_call_site());
-  return nb::make_tuple(report.missing, report.unexpected, report.other_shape);
+  return nb::make_tuple(report.missing, report.unexpected, report.other_shape, report.other_dtype);
 }
 
 char one_character(ArgumentOf of, const std::string& text) {
@@ -281,7 +281,7 @@ void bind_files(nb::module_& m) {
   m.def("_load_weights", &load_named_weights, "parameters"_a, "arrays"_a, "rename"_a, "ignore"_a, "strict"_a,
         nb::sig("def _load_weights(parameters: list[Parameter], arrays: dict[str, NDArray], rename: "
                 "dict[str, str], "
-                "ignore: list[str], strict: bool) -> tuple[list[str], list[str], list[str]]"));
+                "ignore: list[str], strict: bool) -> tuple[list[str], list[str], list[str], list[str]]"));
   m.def("save_checkpoint", &write_checkpoint, "path"_a, "parameters"_a = std::vector<Parameter>{},
         "trainer"_a = nb::none(), "generators"_a = nb::dict(), "counters"_a = nb::dict(),
         "arrays"_a = Arrays{}, "notes"_a = Texts{},

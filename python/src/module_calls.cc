@@ -37,7 +37,7 @@ void check_initialised(nb::handle module) {
 std::shared_ptr<Module> module_in(ArgumentOf of, nb::handle object) {
   if (!nb::isinstance<Module>(object)) refuse_type(of, object, "a Module");
   check_initialised(object);
-  return nb::cast<std::shared_ptr<Module>>(object);
+  return std::shared_ptr<Module>(nb::cast<Module*>(object), ModuleOwner{Reference(nb::borrow(object))});
 }
 
 Module& self_in(const char* function, nb::handle self) {

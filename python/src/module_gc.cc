@@ -5,10 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include <nanobind/stl/shared_ptr.h>
-
-#include <heddle/module.h>
-
 namespace heddle::python {
 namespace {
 
@@ -31,9 +27,9 @@ template <class Visit> int for_each_child(PyObject* self, const Visit& visit) {
   if (typeid(module) == typeid(Module)) return 0;  // another handle on a module that has an object of its own
   for (const Module::Child& one : module.children()) {
     // Made of a Python object, and held by the list and by `one`: not by a call that is under way.
-    const auto* const held = std::get_deleter<nb::detail::py_deleter>(one.module);
+    const auto* const held = std::get_deleter<ModuleOwner>(one.module);
     if (!held || one.module.use_count() != 2) continue;
-    if (const int stop = visit(held->o)) return stop;
+    if (const int stop = visit(held->object.get())) return stop;
   }
   return 0;
 }

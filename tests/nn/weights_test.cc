@@ -97,3 +97,20 @@ TEST_CASE("patterns of names") {
   CHECK_FALSE(fits_pattern("", "a"));
   CHECK_FALSE(fits_pattern("a?", "a"));
 }
+
+TEST_CASE("load_weights: floating point does not become integers, nor integers floating point") {
+  const std::vector<Parameter> parameters{
+      {"a", full({2}, 5, DType::i8)}, {"b", ones({2})}, {"c", zeros({2})}, {"d", zeros({2}, DType::i64)}};
+  const std::map<std::string, NDArray> arrays{{"a", full({2}, 0.3)},
+                                              {"b", full({2}, 9, DType::i8)},
+                                              {"c", full({2}, 2, DType::f64)},
+                                              {"d", full({2}, 3, DType::i32)}};
+  const WeightReport report = load_weights(parameters, arrays);
+  CHECK(report.other_dtype == std::vector<std::string>{"a: f32, wanted i8", "b: i8, wanted f32"});
+  CHECK(report.to_string() == "of another dtype: a: f32, wanted i8, b: i8, wanted f32");
+  CHECK_FALSE(report.complete());
+  CHECK(parameters[0].value.to_vector<std::int8_t>() == std::vector<std::int8_t>{5, 5});
+  CHECK(parameters[1].value.to_vector<float>() == std::vector<float>{1, 1});
+  CHECK(parameters[2].value.to_vector<float>() == std::vector<float>{2, 2});
+  CHECK(parameters[3].value.to_vector<std::int64_t>() == std::vector<std::int64_t>{3, 3});
+}

@@ -1,5 +1,10 @@
 """After training: folding of batch norms, pruning, 8-bit products."""
 
+import os
+import signal
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -154,3 +159,133 @@ def test_pruning_in_a_training(gradual):
         net, trainer, (heddle.array(x), heddle.array(labels)), loss="cross_entropy", epochs=4, batch=16, callbacks=[callback], verbose=False
     )
     assert pruning.report().sparsity == 0.5
+
+
+class Interrupt(Exception):
+    pass
+
+
+def test_an_interrupted_quantize_has_ended_and_leaves_the_net_as_it_was():
+    calls = []
+
+    class Counted(heddle.Module):
+        def forward(self, x):
+            calls.append(1)
+            if len(calls) == 20:
+                os.kill(os.getpid(), signal.SIGALRM)  # as Ctrl-C does
+            return x + 0
+
+    def raise_it(number, frame):
+        raise Interrupt
+
+    net = heddle.Sequential(*(layer for _ in range(4) for layer in (heddle.Dense(8, 8), heddle.Relu())), Counted())
+    net.train(False)
+    x, text, before = heddle.ones((4, 8)), repr(net), signal.signal(signal.SIGALRM, raise_it)
+    try:
+        with pytest.raises(Interrupt):
+            heddle.quantize(net, [x] * 50_000)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    seen = len(calls)
+    assert 20 <= seen < 50_000
+    net(x).numpy()
+    assert repr(net) == text and len(calls) == seen + 1
+    report = heddle.quantize(net, [x])
+    assert report.kept == [] and len(report.layers) == 4  # hooks would be a reason to keep a layer
+
+
+INTERRUPTED = """
+import os, signal, heddle
+calls = 0
+class Own(heddle.Module):
+    def forward(self, x):
+        global calls
+        calls += 1
+        if calls == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+        return x + 1
+net = heddle.Sequential(heddle.Dense(4, 4), Own(), heddle.Dense(4, 4))
+net.train(False)
+try:
+    heddle.quantize(net, [heddle.ones((2, 4))] * 50_000)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+INTERRUPTED_TWICE = """
+import signal, time, heddle
+class Slow(heddle.Module):
+    def forward(self, x):
+        time.sleep(1)
+        return x + 1
+left = 2
+def stop(number, frame):
+    global left
+    left -= 1
+    if left == 0:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, stop)
+net = heddle.Sequential(heddle.Dense(4, 4), Slow())
+net.train(False)
+x = heddle.ones((2, 4))
+signal.setitimer(signal.ITIMER_REAL, 0.3, 0.2)
+try:
+    heddle.quantize(net, [x] * 5)
+except KeyboardInterrupt:
+    print(left, flush=True)
+"""
+
+
+@pytest.mark.parametrize("program, wanted", [(INTERRUPTED, "interrupted\n"), (INTERRUPTED_TWICE, "0\n")])
+def test_a_program_ends_well_after_it_was_interrupted(program, wanted):
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, wanted, "")
+
+
+def test_calibration_batches_of_numpy_and_what_is_none():
+    x = np.random.default_rng(1).normal(size=(6, 2, 4, 4)).astype("f4")
+    reports = [heddle.quantize(trained_net(), given) for given in ([x], [[x]], (one for one in [heddle.array(x)]))]
+    assert len(reports[0].layers) == 2 and reports[0] == reports[1] == reports[2]
+    for bad, message in (
+        (x, "quantize: batches is an ndarray; want a list of batches"),
+        (3, "quantize: batches is a int; want a list of batches"),
+        ([3], "quantize: batches has a int; want arrays, or lists of them"),
+        ([[x, "y"]], "quantize: batches has a str; want arrays, or lists of them"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            heddle.quantize(trained_net(), bad)
+
+
+def test_a_layer_alone_is_kept():
+    net = heddle.Dense(3, 2)
+    net.train(False)
+    assert heddle.quantize(net, [heddle.ones((1, 3))]).kept == [("", "it is the whole module; put it into a Sequential")]
+
+
+def test_weights_of_floats_are_not_loaded_into_bytes():
+    net = trained_net()
+    weights = {one.name: one.value for one in trained_net().state()}
+    heddle.quantize(net, [batch()])
+    before = net.state()[0].value.numpy()
+    report = heddle.load_weights(net, weights)
+    assert report.other_dtype == ["0.weight: f32, wanted i8", "4.weight: f32, wanted i8"] and not report.complete
+    assert "of another dtype: 0.weight" in str(report)
+    assert (net.state()[0].value.numpy() == before).all()
+
+
+def test_bad_prunings():
+    net = trained_net()
+    pruning = heddle.Pruning(net, sparsity=0.5)
+    with pytest.raises(heddle.InvalidArgument, match="mask '0.weight' is f32; want bool"):
+        pruning.set_state({name: mask.astype("f32") for name, mask in pruning.state().items()})
+    with pytest.raises(heddle.InvalidArgument, match="keeps 2 of 4"):
+        heddle.GradualPruning(heddle.Pruning(net, keep=2, of=4, only=["4.weight"]))
+    heddle.fold_batch_norms(net)
+    trainer = heddle.Trainer(net.parameters(), "sgd", schedule=heddle.constant_schedule(0.02))
+    with pytest.raises(heddle.InvalidArgument, match="weight '0.weight' of its Pruning is none of the network's"):
+        heddle.fit(
+            net, trainer, (batch(), heddle.zeros((6,), dtype="i64")), loss="cross_entropy", epochs=1,
+            callbacks=[heddle.KeepPruned(pruning)], verbose=False,
+        )  # fmt: skip

@@ -227,6 +227,61 @@ def test_sequences_of_several_lengths():
             np.testing.assert_allclose(state[:, i], wanted[:, 0], rtol=1e-5)
 
 
+def recurrent_model(kind, attributes, lengths=True, directions=1):
+    rows = {"RNN": 1, "GRU": 3, "LSTM": 4}[kind] * 3
+    outputs = "y, h, c" if kind == "LSTM" else "y, h"
+    types = ", ".join(f"float {one}" for one in outputs.split(", "))
+    inputs = f"float[n, m, 4] x, float[{directions}, {rows}, 4] w, float[{directions}, {rows}, 3] r"
+    more, given = (", int32[k] n", ', "", n') if lengths else ("", "")
+    return parse(f"({inputs}{more}) => ({types}) {{ {outputs} = {kind}<hidden_size = 3{attributes}> (x, w, r{given}) }}")
+
+
+def recurrent_inputs(kind, steps=4, batch=2, directions=1):
+    random, rows = np.random.default_rng(1), {"RNN": 1, "GRU": 3, "LSTM": 4}[kind] * 3
+    return [random.normal(size=s).astype(F) for s in ((steps, batch, 4), (directions, rows, 4), (directions, rows, 3))]
+
+
+@pytest.mark.parametrize("attributes", ["", ", clip = 0.5", ', clip = 0.5, direction = "reverse"'])
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_lengths_of_sequences_are_checked(kind, attributes):
+    model, given = recurrent_model(kind, attributes), recurrent_inputs(kind)
+    for lengths, message in (
+        ([5, 1], r"lengths\[0\] is 5; want 0 to 4"),
+        ([1, -1], r"lengths\[1\] is -1; want 0 to 4"),
+        ([1], r"want integers \(2,\)"),
+    ):
+        with pytest.raises(heddle.Error, match=message):
+            HeddleBackend.run_model(model, [*given, np.array(lengths, np.int32)])
+    y, h, *_ = HeddleBackend.run_model(model, [*given, np.array([0, 4], np.int32)])
+    assert not y[:, :, 0].any() and not h[:, 0].any() and y[:, :, 1].all()
+
+
+@pytest.mark.parametrize("attributes", ["", ", clip = 0.5", ', clip = 0.5, direction = "bidirectional"'])
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_sequences_without_steps(kind, attributes):
+    directions = 2 if "bi" in attributes else 1
+    model = recurrent_model(kind, attributes, lengths=False, directions=directions)
+    y, *states = HeddleBackend.run_model(model, recurrent_inputs(kind, steps=0, directions=directions))
+    assert y.shape == (0, directions, 2, 3)
+    assert all(state.shape == (directions, 2, 3) and not state.any() for state in states)
+
+
+def test_activations_of_any_case_and_bad_options_of_recurrent_operators():
+    given = recurrent_inputs("LSTM")
+    plain = HeddleBackend.run_model(recurrent_model("LSTM", "", lengths=False), given)
+    same = recurrent_model("LSTM", ', activations = ["sigmoid", "TANH", "tanh"]', lengths=False)
+    for a, b in zip(HeddleBackend.run_model(same, given), plain, strict=True):
+        np.testing.assert_array_equal(a, b)
+    y, h = HeddleBackend.run_model(recurrent_model("RNN", ", clip = 0.0", lengths=False), recurrent_inputs("RNN"))
+    assert not y.any() and not h.any()
+    for attributes, message in (
+        (', activations = ["Sigmoid", "Tanh"]', r"activations are \['Sigmoid', 'Tanh'\]; want 3, 3 a direction"),
+        (", clip = -1.0", r"clip is -1.0; want 0 or more"),
+    ):
+        with pytest.raises(heddle.InvalidArgument, match=message):
+            HeddleBackend.run_model(recurrent_model("LSTM", attributes, lengths=False), given)
+
+
 ACTIVATIONS = {  # of arrays, with alpha and beta
     "Sigmoid": lambda x, a, b: 1 / (1 + np.exp(-x)),
     "Tanh": lambda x, a, b: np.tanh(x),

@@ -255,6 +255,32 @@ def test_a_saved_model_of_symbols(tmp_path):
     assert [value.name for value in model.inputs] == ["tokens", "x"]
 
 
+@pytest.mark.parametrize("layer", ["Rnn", "Gru", "Lstm"])
+def test_a_saved_model_goes_on_behind_recurrent_layers(layer, tmp_path):
+    x = heddle.Input((None, None, 3))
+    inner = heddle.Input((None, None, 4))
+    block = heddle.Model(inner, heddle.Sequential(heddle.Dense(4, 4), getattr(heddle, layer)(4, 4))(inner))
+    h = heddle.relu(getattr(heddle, layer)(3, 4)(x))
+    h = heddle.concat([block(h) + h, getattr(heddle, layer)(4, 2)(h)], axis=2)
+    net = heddle.Model(x, [heddle.Dense(6, 2)(h), h * 2])
+    net.train(False)
+    heddle.onnx.save(net, tmp_path / "net.onnx")
+    model, data = heddle.onnx.load(tmp_path / "net.onnx"), np.random.default_rng(5)
+    given = data.normal(size=(2, 5, 3)).astype(np.float32)
+    for computed, wanted in zip(model(given), net(heddle.array(given)), strict=True):
+        np.testing.assert_allclose(computed.numpy(), wanted.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_the_use_of_a_last_state_cannot_be_saved(tmp_path):
+    x = heddle.Input((None, None, 3))
+    results = heddle.Lstm(3, 4)(x)
+    y, h, c = heddle.Lstm(3, 4).run(x) if not isinstance(results, tuple) else results
+    for outputs in (y, heddle.relu(h)), (c,), (heddle.concat([h, c], axis=0),):
+        with pytest.raises(heddle.onnx.Missing, match="cannot write the use of a recurrent layer's last state"):
+            heddle.onnx.save(heddle.Model(x, list(outputs)), tmp_path / "net.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_cannot_be_saved_is_listed_and_nothing_is_written(tmp_path):
     class Own(heddle.Module):
         def forward(self, x):

@@ -14,7 +14,8 @@
 
 namespace heddle {
 
-// Applies the masks after each step. Checkpoints of the run have the masks.
+// Applies the masks after each step. Checkpoints of the run have the masks. fit() throws InvalidArgument for a Pruning with weights
+// that its network does not have.
 class KeepPruned : public Callback {
  public:
   explicit KeepPruned(Pruning pruning) : pruning_(std::move(pruning)) {}
@@ -30,10 +31,10 @@ class KeepPruned : public Callback {
   Pruning pruning_;
 };
 
-// Also chooses new masks, so that sparsity grows over the steps of the trainer.
+// Also chooses new masks, so that sparsity grows over the steps of the trainer. What is 0 stays so while it grows.
 class GradualPruning : public KeepPruned {
  public:
-  // Throws InvalidArgument for numbers out of range.
+  // Throws InvalidArgument for numbers out of range, and for a Pruning with `of`.
   GradualPruning(Pruning pruning, const GradualSparsity& sparsity);
   void on_batch_end(FitRun& run) override;
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include <heddle/autograd.h>
@@ -26,7 +27,7 @@ std::string title_of(const Module& module) {
   return text.substr(0, text.find_first_of("{\n"));
 }
 
-// Hooks on a module and on all inside, while it lives; `look` is told of each call that has ended.
+// Hooks on a module and on all inside, while it lives; `look` is told of each call on this thread that has ended.
 class CallWatch {
  public:
   using Look = std::function<void(const std::string& path, const Module&, std::span<NDArray> outputs)>;
@@ -40,8 +41,10 @@ class CallWatch {
  private:
   void add(Module& module, const std::string& path) {
     hooks_.push_back(
-        module.after_call([this, path](const Module& called, std::span<const NDArray>,
-                                       std::span<NDArray> outputs) { look_(path, called, outputs); }));
+        module.after_call([this, path, thread = std::this_thread::get_id()](
+                              const Module& called, std::span<const NDArray>, std::span<NDArray> outputs) {
+          if (std::this_thread::get_id() == thread) look_(path, called, outputs);
+        }));
     for (const Module::Child& child : module.children()) {
       held_.push_back(child.module);
       add(*child.module, path.empty() ? child.name : path + "." + child.name);

@@ -3,7 +3,13 @@
 
 namespace heddle {
 
-void KeepPruned::on_train_begin(FitRun&) { pruning_.apply(); }
+void KeepPruned::on_train_begin(FitRun& run) {
+  if (const std::string path = pruning_.missing_in(run.net()); !path.empty())
+    throw InvalidArgument(
+        "KeepPruned: the weight '" + path +
+        "' of its Pruning is none of the network's; make a new Pruning once layers have been replaced");
+  pruning_.apply();
+}
 
 void KeepPruned::on_batch_end(FitRun&) { pruning_.apply(); }
 
@@ -13,6 +19,9 @@ void KeepPruned::set_state(const CallbackState& state) { pruning_.set_state(stat
 
 GradualPruning::GradualPruning(Pruning pruning, const GradualSparsity& sparsity)
     : KeepPruned(std::move(pruning)), sparsity_(sparsity) {
+  if (const PruningOptions& options = this->pruning().options(); options.of > 0)
+    throw InvalidArgument("GradualPruning: its Pruning keeps " + std::to_string(options.keep) + " of " +
+                          std::to_string(options.of) + " whatever the sparsity; want a Pruning without `of`");
   for (const double share : {sparsity.initial_sparsity, sparsity.final_sparsity})
     if (!(share >= 0 && share <= 1))
       throw InvalidArgument("GradualPruning: a sparsity is " + number_text(share) + "; want 0 to 1");
@@ -26,10 +35,8 @@ void GradualPruning::on_batch_end(FitRun& run) {
   const std::int64_t step = run.step();
   const bool changes = step >= sparsity_.begin && step <= sparsity_.end &&
                        ((step - sparsity_.begin) % sparsity_.every == 0 || step == sparsity_.end);
-  if (changes)
-    pruning().prune(sparsity_.at(step));  // applies
-  else
-    pruning().apply();
+  pruning().apply();  // before a choice: what the step has made of pruned weights does not bring them back
+  if (changes) pruning().prune(sparsity_.at(step));
 }
 
 }  // namespace heddle

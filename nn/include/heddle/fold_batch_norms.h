@@ -26,7 +26,7 @@ struct FoldReport {
 // Multiplies the weights of each Dense, Conv and ConvTranspose by what the BatchNorm behind it multiplies by, so that the results in inference
 // are the same but for rounding, and removes the BatchNorm: an Identity stands for it in a Sequential, a Model has a step less. Works where the
 // order is known, in Sequential and Model, here or deep inside; the report names all others. In place: layers are replaced by new ones, whose
-// arrays are new; parameters stay trainable or frozen. A Dense before a BatchNorm is taken to give (batch, features). Not while other threads
+// arrays are new. A weight stays trainable or frozen; a bias is frozen if the arrays that became part of it all were. A Dense before a BatchNorm is taken to give (batch, features). Not while other threads
 // call the module. Throws InvalidArgument, before anything is changed, if a BatchNorm is in training mode or has not been called yet.
 FoldReport fold_batch_norms(Module& net, Where where = Where::current());
 

@@ -17,7 +17,7 @@ namespace heddle {
 struct PruningOptions {
   double sparsity = 0.5;  // share of the weights that become 0, in [0, 1]; without a meaning with `of`
   bool global = true;     // the smallest of all arrays together; false: as many of each array
-  // Not 0: of each `of` neighbours along the inputs the `keep` largest stay, in each array: 2 of 4, for example.
+  // Not 0: of each `of` neighbours along the inputs (of a group) the `keep` largest stay, in each array: 2 of 4, for example.
   std::int64_t keep = 0, of = 0;
   // Paths of the parameters; empty: those of two axes or more of the library's layers, but for embeddings and positions. No biases, no norms.
   std::vector<std::string> only{};
@@ -41,26 +41,30 @@ class Pruning {
   // that `of` does not divide.
   explicit Pruning(Module& net, const PruningOptions& options = {}, Where where = Where::current());
 
-  // Chooses anew: sets the masks for this sparsity and applies them. Weights that are 0 are the first; of equal ones those in front. Does not block.
+  // Chooses anew: sets the masks for this sparsity and applies them. Weights that are 0 are the first; of equal ones those in front; NaN counts
+  // as infinite. Does not block.
   void prune(double sparsity, Where where = Where::current());
-  // Multiplies each weight by its mask of zeros and ones, by an op each. Weights that are NaN stay. May be captured in a graph.
+  // Makes 0 what the masks have 0 for, NaN and infinite weights too. May be captured in a graph.
   void apply(Where where = Where::current());
   // Takes what is 0 now as what is to stay 0: for a network that was pruned before, and loaded.
   void keep_zeros(Where where = Where::current());
 
   // Of zeros and ones, in the dtype of the weight; by the paths of the weights. Handles on the live arrays.
   const std::vector<Parameter>& masks() const { return masks_; }
-  // For checkpoints: the masks, as bool. set_state() throws InvalidArgument, before anything is changed, naming a mask that is missing or
-  // unlike its weight.
+  // For checkpoints: the masks, as bool. set_state() throws InvalidArgument, before anything is changed, naming a mask that is missing,
+  // unlike its weight, or not bool.
   std::map<std::string, NDArray> state(Where where = Where::current()) const;
   void set_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
+  const PruningOptions& options() const { return options_; }
+  // The path of the first weight that is no parameter of the module, as after its layer was replaced; empty: there is none.
+  std::string missing_in(const Module& net) const;
   PruningReport report(Where where = Where::current()) const;  // counts zeros of the weights; waits
 
  private:
-  NDArray chosen(const NDArray& magnitudes, double sparsity) const;
   void set_masks(const std::vector<NDArray>& masks);
   PruningOptions options_;
   std::vector<NDArray> weights_{};
+  std::vector<int> input_axes_{};
   std::vector<Parameter> masks_{};
 };
 

@@ -22,6 +22,8 @@ struct QuantizeOptions {
   double max_error =
       std::numeric_limits<double>::infinity();  // layers whose error is larger stay as they are
   std::vector<std::string> skip{};              // paths of layers that stay as they are
+  // Called before each batch and before the module is changed; what it throws ends the call, and the module is as before.
+  std::function<void()> check_interrupt{};
 };
 
 struct QuantizeReport {
@@ -48,7 +50,7 @@ struct QuantizeReport {
 // anything is changed, in training mode, without batches, and for inputs of a layer that are NaN or infinite.
 QuantizeReport quantize(Module& net, const std::vector<NDArray>& batches, const QuantizeOptions& options = {},
                         Where where = Where::current());
-// The same for a net of several inputs: `calibrate` calls it. It is called twice.
+// The same for a net of several inputs: `calibrate` calls it, on its thread. It is called twice. check_interrupt() before each time.
 QuantizeReport quantize(Module& net, const std::function<void()>& calibrate,
                         const QuantizeOptions& options = {}, Where where = Where::current());
 

@@ -19,8 +19,12 @@ struct WeightReport {
   std::vector<std::string>
       unexpected;  // arrays for which there is no parameter; "head.bias, as 9.bias" if it was renamed
   std::vector<std::string> other_shape;  // "0.weight: (3, 4), wanted (4, 3)"
+  // Floating point in place of integers or bool, or the other way: "0.weight: f32, wanted i8".
+  std::vector<std::string> other_dtype;
 
-  bool complete() const { return missing.empty() && unexpected.empty() && other_shape.empty(); }
+  bool complete() const {
+    return missing.empty() && unexpected.empty() && other_shape.empty() && other_dtype.empty();
+  }
   std::string to_string() const;  // "all weights fit", or a line each of what did not
 };
 

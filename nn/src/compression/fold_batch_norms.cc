@@ -83,9 +83,11 @@ std::shared_ptr<Module> folded(const Layer& layer, const Layer& norm) {
   OperatorValues values = layer.arguments();
   *argument_of(layer, values, "bias") = true;
   std::shared_ptr<Module> made = blank_layer(layer.info().name, values, {weight.shape(), shift.shape()});
-  const bool frozen = !is_leaf(weight);
-  put_array(*made, "weight", scaled_weight(layer, weight, line.factor), frozen);
-  put_array(*made, "bias", shift.astype(weight.dtype()), frozen);
+  const auto is_frozen = [](const NDArray& array) { return !array.defined() || !is_leaf(array); };
+  const bool bias_frozen =
+      is_frozen(bias) && is_frozen(array_of(norm, "weight")) && is_frozen(array_of(norm, "bias"));
+  put_array(*made, "weight", scaled_weight(layer, weight, line.factor), is_frozen(weight));
+  put_array(*made, "bias", shift.astype(weight.dtype()), bias_frozen);
   if (layer.autocast()) made->autocast(layer.autocast());
   return made;
 }
@@ -107,6 +109,7 @@ LayerPlace* place_before(const LayerPlace& norm) {
 
 // Why the norm cannot become part of the layer before it; empty: it can.
 std::string obstacle(const LayerPlace& norm, const LayerPlace* before) {
+  if (norm.is_root()) return kRootStays;
   if (!norm.replaceable()) return "its order is not known: it is in a class of the program's own";
   if (!before) return "no layer is known whose results it alone takes";
   if (!before->module) return "'" + before->op + "' is before it; want Dense, Conv or ConvTranspose";

@@ -59,6 +59,7 @@ std::vector<SymbolValue> step_arguments(const ModelPlan::Step& step, const std::
 
 LayerPlaces::LayerPlaces(Module& root) {
   count_uses(ModuleNode::of(root));
+  if (plain_layer(root)) add("", std::shared_ptr<Module>(std::shared_ptr<void>(), &root));
   walk(root, "");
 }
 

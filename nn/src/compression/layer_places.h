@@ -20,6 +20,8 @@ namespace heddle::nn_detail {
 const Layer* plain_layer(const Module& module);
 bool has_hooks(const Module& module);
 
+inline constexpr const char* kRootStays = "it is the whole module; put it into a Sequential";
+
 // A module in a Sequential, a module or an operator in a Model, or a layer in another module.
 struct LayerPlace {
   std::string path;                  // "0", "encoder.2", "dense_0"
@@ -34,6 +36,7 @@ struct LayerPlace {
   std::shared_ptr<Module> replacement{};
   bool removed = false;  // the results are the inputs
 
+  bool is_root() const { return path.empty(); }  // a layer that is no part of anything
   bool replaceable() const { return entry || model; }
   const Layer* layer() const { return module ? plain_layer(*module) : nullptr; }
 };

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <unordered_set>
 #include <utility>
 
@@ -91,26 +92,62 @@ std::vector<Parameter> pruned_parameters(const Module& net, const std::vector<st
   return wanted;
 }
 
-// Zeros and ones, of which the first round(sparsity * n) in the order of magnitudes are zeros.
+// The weights of transposed convolutions in a module, (in, out / groups, kernel...), and their groups.
+class TransposedWeights {
+ public:
+  explicit TransposedWeights(const Module& root) { walk(root); }
+  // 0: it is none of them.
+  std::int64_t groups_of(const NDArray& array) const {
+    for (const auto& [weight, groups] : found_)
+      if (nn_detail::is_same(weight, array)) return groups;
+    return 0;
+  }
+
+ private:
+  void walk(const Module& module) {
+    const ModuleNode& node = ModuleNode::of(module);
+    if (!visited_.insert(&node).second) return;
+    const Layer* const layer = module.as_layer();
+    const bool transposed = layer && layer->info().name.starts_with("ConvTranspose");
+    for (const ModuleNode::Entry& entry : node.entries) {
+      if (entry.module) walk(*entry.module);
+      if (transposed && entry.name == "weight") found_.emplace_back(entry.array, groups_in(*layer));
+    }
+  }
+  static std::int64_t groups_in(const Layer& layer) {
+    const OperatorValues values = layer.arguments();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (layer.info().arguments[i].name == "groups") return std::get<std::int64_t>(values[i]);
+    return 1;
+  }
+  std::unordered_set<const ModuleNode*> visited_;
+  std::vector<std::pair<NDArray, std::int64_t>> found_;
+};
+
+// False for the first round(sparsity * n) in the order of magnitudes, of equal ones those in front; NaN counts as infinite.
 NDArray smallest_are_zero(const NDArray& magnitudes, double sparsity) {
   const std::int64_t size = magnitudes.size();
   const auto zeros_wanted =
       std::min(size, static_cast<std::int64_t>(std::llround(sparsity * static_cast<double>(size))));
-  const NDArray order = argsort(magnitudes, 0);
-  return put(ones({size}), order.slice(0, {0, zeros_wanted}), 0);
+  if (zeros_wanted == 0) return ones({size}, DType::boolean, magnitudes.device());
+  const NDArray x = where(isnan(magnitudes), std::numeric_limits<double>::infinity(), magnitudes);
+  const auto [last, place] = kthvalue(x, zeros_wanted, 0, true);
+  const DType index = size <= std::numeric_limits<std::int32_t>::max() ? DType::i32 : DType::i64;
+  const NDArray behind = greater(arange(size, index, magnitudes.device()), place.astype(index));
+  return logical_or(greater(x, last), logical_and(equal(x, last), behind));
 }
 
 NDArray flat_magnitudes(const NDArray& weight) {
   return reshape(abs(weight.detach().astype(DType::f32)), {weight.size()});
 }
 
-// Of each `of` neighbours along axis 1 the `keep` largest are ones, the others zeros.
-NDArray neighbours_mask(const NDArray& weight, std::int64_t keep, std::int64_t of) {
-  const NDArray last = moveaxis(abs(weight.detach().astype(DType::f32)), 1, weight.ndim() - 1);
+// Of each `of` neighbours along the axis of the inputs the `keep` largest are ones, the others zeros.
+NDArray neighbours_mask(const NDArray& weight, int axis, std::int64_t keep, std::int64_t of) {
+  const NDArray last = moveaxis(abs(weight.detach().astype(DType::f32)), axis, weight.ndim() - 1);
   const NDArray groups = reshape(last, {weight.size() / of, of});
   const NDArray ranks = argsort(argsort(groups, 1), 1);  // 0: the smallest
   const NDArray mask = greater_equal(ranks, of - keep).astype(weight.dtype());
-  return moveaxis(reshape(mask, last.shape()), weight.ndim() - 1, 1).contiguous();
+  return moveaxis(reshape(mask, last.shape()), weight.ndim() - 1, axis).contiguous();
 }
 
 }  // namespace
@@ -147,11 +184,18 @@ Pruning::Pruning(Module& net, const PruningOptions& options, Where where) : opti
   const NoGrad no_grad;
   const std::vector<Parameter> all = pruned_parameters(net, options.only);
   if (all.empty()) fail_pruning("there are no weights of the library's layers; name some in `only`");
+  const TransposedWeights transposed(net);
   for (const auto& [path, array] : all) {
-    if (options.of > 0 && (array.ndim() < 2 || array.shape()[1] % options.of != 0))
+    const std::int64_t groups = transposed.groups_of(array);
+    const int axis = groups > 0 ? 0 : 1;
+    if (options.of > 0 &&
+        (array.ndim() < 2 || array.shape()[axis] / std::max<std::int64_t>(groups, 1) % options.of != 0))
       fail_pruning("'" + path + "' is " + array.shape().to_string() + "; want a multiple of " +
-                   std::to_string(options.of) + " along axis 1, or other paths in `only`");
+                   std::to_string(options.of) + " along axis " + std::to_string(axis) +
+                   (groups > 1 ? " in each of " + std::to_string(groups) + " groups" : "") +
+                   ", or other paths in `only`");
     weights_.push_back(array.detach());
+    input_axes_.push_back(axis);
   }
   for (const auto& [path, array] : all) masks_.push_back({path, ones_like(array.detach())});
   prune(options.sparsity);
@@ -163,8 +207,8 @@ void Pruning::prune(double sparsity, Where where) {
   const NoGrad no_grad;
   std::vector<NDArray> masks;
   if (options_.of > 0) {
-    for (const NDArray& weight : weights_)
-      masks.push_back(neighbours_mask(weight, options_.keep, options_.of));
+    for (std::size_t i = 0; i < weights_.size(); ++i)
+      masks.push_back(neighbours_mask(weights_[i], input_axes_[i], options_.keep, options_.of));
   } else if (!options_.global) {
     for (const NDArray& weight : weights_)
       masks.push_back(smallest_are_zero(flat_magnitudes(weight), sparsity));
@@ -190,7 +234,8 @@ void Pruning::set_masks(const std::vector<NDArray>& masks) {
 void Pruning::apply(Where where) {
   const CallSite site(where);
   const NoGrad no_grad;
-  for (std::size_t i = 0; i < weights_.size(); ++i) weights_[i] *= masks_[i].value;
+  for (std::size_t i = 0; i < weights_.size(); ++i)
+    weights_[i].assign(heddle::where(not_equal(masks_[i].value, 0), weights_[i], 0));
 }
 
 void Pruning::keep_zeros(Where where) {
@@ -215,11 +260,25 @@ void Pruning::set_state(const std::map<std::string, NDArray>& state, Where where
       throw InvalidArgument("Pruning::set_state: the mask '" + path + "' is " +
                             (found->second.defined() ? found->second.shape().to_string() : "undefined") +
                             "; want " + mask.shape().to_string());
+    if (found->second.dtype() != DType::boolean)
+      throw InvalidArgument("Pruning::set_state: the mask '" + path + "' is " +
+                            name_of(found->second.dtype()) + "; want bool, as state() has it");
   }
   for (const auto& [path, mask] : state)
     if (std::none_of(masks_.begin(), masks_.end(), [&](const auto& one) { return one.name == path; }))
       throw InvalidArgument("Pruning::set_state: what is '" + path + "'?");
   for (const auto& [path, mask] : masks_) mask.assign(state.at(path).detach().copy_to(mask.device()));
+}
+
+std::string Pruning::missing_in(const Module& net) const {
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    bool found = false;
+    nn_detail::visit_parameters(net, [&](const std::string&, const NDArray& array) {
+      found = found || nn_detail::is_same(weights_[i], array.detach());
+    });
+    if (!found) return masks_[i].name;
+  }
+  return {};
 }
 
 PruningReport Pruning::report(Where where) const {

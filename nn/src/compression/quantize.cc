@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include <heddle/autograd.h>
@@ -58,6 +59,7 @@ NDArray buffer_or_parameter(const Module& module, const char* name) {
 
 // Why a layer stays as it is; empty: it can be quantized.
 std::string reason_to_keep(const LayerPlace& place, const QuantizeOptions& options) {
+  if (place.is_root()) return kRootStays;
   if (std::find(options.skip.begin(), options.skip.end(), place.path) != options.skip.end()) return "skipped";
   if (!place.replaceable()) return "it is held by a class that is no Sequential and no Model";
   if (has_hooks(*place.module)) return "it has hooks";
@@ -84,9 +86,11 @@ LayerPlace* relu_after(const LayerPlace& place) {
   return is_relu ? next : nullptr;
 }
 
-std::vector<Quantized> candidates(LayerPlaces& places, const QuantizeOptions& options,
-                                  QuantizeReport& report) {
-  std::vector<Quantized> all;
+// Hooks share them: a call on another thread may still hold a hook that has been removed.
+using QuantizedLayers = std::vector<std::shared_ptr<Quantized>>;
+
+QuantizedLayers candidates(LayerPlaces& places, const QuantizeOptions& options, QuantizeReport& report) {
+  QuantizedLayers all;
   std::vector<std::string> unknown = options.skip;
   for (LayerPlace& place : places.all()) {
     if (place.module && place.module->training())
@@ -96,7 +100,7 @@ std::vector<Quantized> candidates(LayerPlaces& places, const QuantizeOptions& op
     unknown.erase(std::remove(unknown.begin(), unknown.end(), place.path), unknown.end());
     std::string reason = reason_to_keep(place, options);
     if (reason.empty())
-      all.push_back({.place = &place, .relu = relu_after(place)});
+      all.push_back(std::make_shared<Quantized>(Quantized{.place = &place, .relu = relu_after(place)}));
     else
       report.kept.push_back({place.path, std::move(reason)});
   }
@@ -196,31 +200,39 @@ void check_quantize(const Module& net, const QuantizeOptions& options) {
   if (net.training()) fail_quantize("the module is in training mode; call net.train(false)");
 }
 
-void calibrate_ranges(std::vector<Quantized>& layers, const std::function<void()>& calibrate,
+void check_interrupt(const QuantizeOptions& options) {
+  if (options.check_interrupt) options.check_interrupt();
+}
+
+// Calls of other threads are not those of the calibration.
+void calibrate_ranges(const QuantizedLayers& layers, const std::function<void()>& calibrate,
                       double percentile) {
   Hooks hooks;
-  for (Quantized& one : layers)
-    hooks.add(one.place->module->before_call(
-        [&one, percentile](const Module&, std::span<const NDArray> inputs, std::span<NDArray>) {
-          observe(one, inputs[0], percentile);
+  for (const auto& one : layers)
+    hooks.add(one->place->module->before_call(
+        [one, percentile, thread = std::this_thread::get_id()](const Module&, std::span<const NDArray> inputs,
+                                                               std::span<NDArray>) {
+          if (std::this_thread::get_id() == thread) observe(*one, inputs[0], percentile);
         }));
   calibrate();
 }
 
-void measure_errors(std::vector<Quantized>& layers, const std::function<void()>& calibrate) {
+void measure_errors(const QuantizedLayers& layers, const std::function<void()>& calibrate) {
   Hooks hooks;
-  for (Quantized& one : layers)
-    if (one.made)
-      hooks.add(one.place->module->after_call(
-          [&one](const Module&, std::span<const NDArray> inputs, std::span<NDArray> outputs) {
-            compare(one, inputs[0], outputs[0]);
+  for (const auto& one : layers)
+    if (one->made)
+      hooks.add(one->place->module->after_call(
+          [one, thread = std::this_thread::get_id()](const Module&, std::span<const NDArray> inputs,
+                                                     std::span<NDArray> outputs) {
+            if (std::this_thread::get_id() == thread) compare(*one, inputs[0], outputs[0]);
           }));
   calibrate();
 }
 
 // Puts the quantized layers whose error is small enough in their places.
-void put_quantized(std::vector<Quantized>& layers, const QuantizeOptions& options, QuantizeReport& report) {
-  for (Quantized& one : layers) {
+void put_quantized(const QuantizedLayers& layers, const QuantizeOptions& options, QuantizeReport& report) {
+  for (const auto& layer : layers) {
+    Quantized& one = *layer;
     if (!one.made) continue;
     const double error = one.calls > 0 ? error_of(one) : 0;
     if (!(error <= options.max_error)) {
@@ -256,10 +268,12 @@ QuantizeReport quantize(Module& net, const std::function<void()>& calibrate, con
   QuantizeReport report;
   report.bytes_before = state_bytes(net);
   LayerPlaces places(net);
-  std::vector<Quantized> layers = candidates(places, options, report);
+  const QuantizedLayers layers = candidates(places, options, report);
+  check_interrupt(options);
   calibrate_ranges(layers, calibrate, options.percentile);
   bool called = layers.empty();
-  for (Quantized& one : layers) {
+  for (const auto& layer : layers) {
+    Quantized& one = *layer;
     if (one.calls == 0) {
       report.kept.push_back({one.place->path, "it was not called in calibration"});
       continue;
@@ -269,8 +283,10 @@ QuantizeReport quantize(Module& net, const std::function<void()>& calibrate, con
     one.made = quantized_layer(one);
   }
   if (!called) fail_quantize("calibration has called none of the layers; want batches of examples");
+  check_interrupt(options);
   measure_errors(layers, calibrate);
   put_quantized(layers, options, report);
+  check_interrupt(options);
   if (!report.layers.empty()) places.commit();
   report.bytes_after = state_bytes(net);
   return report;
@@ -283,7 +299,10 @@ QuantizeReport quantize(Module& net, const std::vector<NDArray>& batches, const 
   return quantize(
       net,
       [&] {
-        for (const NDArray& batch : batches) net(batch, CallSite::current());
+        for (const NDArray& batch : batches) {
+          check_interrupt(options);
+          net(batch, CallSite::current());
+        }
       },
       options, where);
 }

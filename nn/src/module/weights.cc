@@ -75,6 +75,7 @@ std::string WeightReport::to_string() const {
   add_line(text, "missing", missing);
   add_line(text, "unexpected", unexpected);
   add_line(text, "of another shape", other_shape);
+  add_line(text, "of another dtype", other_dtype);
   return text;
 }
 
@@ -100,6 +101,9 @@ WeightReport load_weights(const std::vector<Parameter>& parameters,
     if (array.shape() != value.shape()) {
       report.other_shape.push_back(name + ": " + array.shape().to_string() + ", wanted " +
                                    value.shape().to_string());
+    } else if (is_floating(array.dtype()) != is_floating(value.dtype())) {
+      report.other_dtype.push_back(name + ": " + name_of(array.dtype()) + ", wanted " +
+                                   name_of(value.dtype()));
     } else {
       fitting.emplace_back(value, array.detach());
     }

@@ -33,6 +33,8 @@ UNARY = {
 }
 BINARY = {"add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "power": "Pow", "matmul": "MatMul"}
 BINARY |= {"maximum": "Max", "minimum": "Min"}
+RESULTS = {"Rnn": 2, "Gru": 2, "Lstm": 3}  # of layers that have several: the output and the last states
+UNWRITTEN = ""  # in place of a value that has no name in the graph
 OPERANDS = {"power": ("base", "exponent")}  # the arguments' names; a and b of the others
 NUMBERS = {dtype.name: number for number, dtype in DTYPES.items()}
 # Sizes that stand for those that vary, where one element is too few for a module's windows.
@@ -108,24 +110,45 @@ class Writer:
         self, description: Description, model: Description, module: heddle.Module, path: str, values: list[str]
     ) -> list[str]:
         """The outputs of a Model, whose steps are layers and operators."""
-        values, used = list(values), dict.fromkeys(step["module"] for step in model["steps"] if "module" in step)
+        values = list(values)
+        used = dict.fromkeys(step["module"] for step in model["steps"] if "module" in step)
         children = dict(zip(used, module.children().items(), strict=False))
         for step in model["steps"]:
-            if "module" in step and len(step["inputs"]) == 1:
-                name, child = children[step["module"]]
-                given = values[step["inputs"][0]]
-                values.append(self.module(description, step["module"], child, f"{path}{name}.", given))
-            elif "operator" in step:
+            if "operator" in step:
                 values.append(self.operator(step["operator"], step["arguments"], values))
             else:
-                self.missing.append("a layer with several inputs")
-                values.append(values[0])
-        return [values[i] for i in model["outputs"]]
+                name, child = children[step["module"]]
+                values += self.call(description, step, child, f"{path}{name}.", values)
+        return [self.written(values, i) for i in model["outputs"]]
+
+    def call(
+        self, description: Description, step: Description, child: heddle.Module, path: str, values: list[str]
+    ) -> list[str]:
+        """All results of a step that is a module."""
+        entry = description["modules"][step["module"]]
+        given = [self.written(values, i) for i in step["inputs"] if i is not None]
+        if "model" in entry and len(given) == len(entry["model"]["inputs"]):
+            return self.steps(description, entry["model"], child, path, given)
+        if len(given) == 1 and step["inputs"][0] is not None:
+            results = [self.module(description, step["module"], child, path, given[0])]
+        else:
+            self.missing.append("a layer with several inputs")
+            results = given[:1]
+        return results + [UNWRITTEN] * (results_of(description, step["module"]) - 1)
+
+    def written(self, values: list[str], index: int) -> str:
+        """The name of a value that is used; of another one if it has none."""
+        if index >= len(values):  # behind an operator of several results, which is among the missing ones
+            return values[0]
+        if values[index] == UNWRITTEN:
+            self.missing.append("the use of a recurrent layer's last state")
+            return values[0]
+        return values[index]
 
     def operator(self, name: str, arguments: Description, values: list[str]) -> str:
         def array(value: Any) -> str:
             if isinstance(value, dict) and "of" in value:
-                return values[value["of"]]
+                return self.written(values, value["of"])
             self.missing.append(f"operator {name} with {value}")
             return values[0]
 
@@ -139,7 +162,7 @@ class Writer:
             onnx_name = "Softmax" if name == "softmax" else "LogSoftmax"
             return self.node(onnx_name, [array(arguments["x"])], axis=arguments.get("axis", -1))
         if name == "concat" and "list" in arguments["arrays"]:
-            parts = [values[i] for i in arguments["arrays"]["list"]]
+            parts = [self.written(values, i) for i in arguments["arrays"]["list"]]
             return self.node("Concat", parts, axis=arguments.get("axis", 0))
         if name == "reshape":
             shape = np.array(arguments["shape"]["integers"], np.int64)
@@ -157,6 +180,16 @@ class Writer:
         weights = {one.name: one.value.numpy() for one in module.state()}
         y = LAYERS[name](self, Layer(path, options, weights, self.dtypes[x]), x)
         return self.node("Relu", [y]) if options.get("relu") else y
+
+
+def results_of(description: Description, index: int) -> int:
+    """How many results a module of a description has."""
+    entry = description["modules"][index]
+    if "model" in entry:
+        return len(entry["model"]["outputs"])
+    if entry.get("sequential"):
+        return results_of(description, entry["sequential"][-1])
+    return RESULTS.get(entry.get("layer", ""), 1)
 
 
 def children_of(module: heddle.Module, wanted: list[int]) -> list[tuple[str, heddle.Module]]:

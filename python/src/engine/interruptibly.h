@@ -1,6 +1,7 @@
 // Calls that may block for long: Ctrl-C ends them on the main thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <future>
@@ -28,7 +29,11 @@ inline bool is_interruptible() { return is_main_thread() && !check::running_op()
 // Runs call() without the GIL; needs the GIL itself. If this is the main thread, another thread runs call(),
 // with the same current engine, while the main thread checks for signals. If a signal handler raises, its
 // error is thrown, and call() goes on in the background. So `call` must own all that it uses.
-template <class Call> std::invoke_result_t<Call&> interruptibly(Call call) {
+//
+// A call that changes objects of the program in several steps takes part: it looks at `*given_up` between them, and ends by throwing
+// once it is true. The error of the signal handler is thrown when the call has ended, or when a second handler raises.
+template <class Call>
+std::invoke_result_t<Call&> interruptibly(Call call, std::shared_ptr<std::atomic<bool>> given_up = nullptr) {
   if (!is_interruptible()) {
     const ReleaseGil released;
     return call();
@@ -59,13 +64,22 @@ template <class Call> std::invoke_result_t<Call&> interruptibly(Call call) {
       promise.set_exception(std::current_exception());
     }
   }).detach();
+  std::exception_ptr raised;
   for (bool over = false; !over;) {
     {
       const ReleaseGil released;
       over = result.wait_for(kSlice) == std::future_status::ready;
     }
-    if (!over) check_signals();
+    if (over) break;
+    try {
+      check_signals();
+    } catch (...) {
+      if (!given_up || raised) throw;
+      raised = std::current_exception();
+      given_up->store(true);
+    }
   }
+  if (raised) std::rethrow_exception(raised);
   return result.get();
 }
 

@@ -118,3 +118,35 @@ TEST_CASE("GradualPruning refuses numbers out of range") {
         "GradualPruning: steps from 5 to 5, every 100; want a first one of 0 or more, a later last one, and "
         "1 or more");
 }
+
+TEST_CASE("fit: what is pruned stays so while sparsity grows") {
+  FitProgram program;
+  Pruning pruning(program.net, {.sparsity = 0});
+  std::vector<float> before;
+  int revived = 0;
+  const auto watch = std::make_shared<TestCallback>();
+  watch->batch_end = [&](FitRun&) {
+    std::vector<float> masks;
+    for (const Parameter& one : pruning.masks())
+      for (const float value : one.value.to_vector<float>()) masks.push_back(value);
+    for (std::size_t i = 0; i < before.size(); ++i) revived += before[i] == 0 && masks[i] != 0;
+    before = masks;
+  };
+  FitOptions options = program.options(4);
+  options.callbacks = {GradualPruning(pruning, {.final_sparsity = 0.9, .end = 12, .every = 1}), watch};
+  program.result(program.fit(options));
+  CHECK(revived == 0);
+  CHECK(std::count(before.begin(), before.end(), 0.0f) == std::llround(0.9 * kWeights));
+}
+
+TEST_CASE("fit: a Pruning of other weights, and one of neighbours that was to grow, are refused") {
+  FitProgram program, other;
+  FitOptions options = program.options(1);
+  options.callbacks = {KeepPruned(Pruning(other.net))};
+  const std::string message = message_of<InvalidArgument>([&] { program.fit(options); });
+  CHECK(message.find("of its Pruning is none of the network's; make a new Pruning once layers have been "
+                     "replaced") != std::string::npos);
+  Pruning neighbours(program.net, {.keep = 1, .of = 2});
+  CHECK(message_of<InvalidArgument>([&] { GradualPruning(neighbours, {}); }) ==
+        "GradualPruning: its Pruning keeps 1 of 2 whatever the sparsity; want a Pruning without `of`");
+}

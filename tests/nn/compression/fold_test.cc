@@ -169,11 +169,41 @@ TEST_CASE("fold_batch_norms: a module that stands in two places becomes two") {
 TEST_CASE("fold_batch_norms: what is frozen stays frozen, and the rest can be trained") {
   Sequential net{Dense(3, 3), BatchNorm(3), Dense(3, 2), BatchNorm(2)};
   net[0].freeze();
+  net[1].freeze();
   net.train(false);
   fold_batch_norms(net);
   CHECK(names_of(net.parameters()) == std::vector<std::string>{"2.weight", "2.bias"});
   backward(sum(net(ones({2, 3}))));
   CHECK(grad(net.parameters()[0].value).defined());
+}
+
+TEST_CASE("fold_batch_norms: a bias is trainable if an array that became part of it was") {
+  // Names of what is frozen, and what can be trained afterwards.
+  const auto trainable = [](const std::vector<std::string>& frozen, bool bias, bool affine) {
+    Sequential net{Dense(3, 3, {.bias = bias}), BatchNorm(3, {.weight = affine, .bias = affine})};
+    for (Parameter& one : net.parameters())
+      if (std::find(frozen.begin(), frozen.end(), one.name) != frozen.end())
+        set_requires_grad(one.value, false);
+    net.train(false);
+    fold_batch_norms(net);
+    return names_of(net.parameters());
+  };
+  using Names = std::vector<std::string>;
+  CHECK(trainable({"0.weight"}, true, true) == Names{"0.bias"});
+  CHECK(trainable({"0.weight", "0.bias", "1.weight"}, true, true) == Names{"0.bias"});
+  CHECK(trainable({"0.weight", "0.bias", "1.weight", "1.bias"}, true, true).empty());
+  CHECK(trainable({"0.bias", "1.weight", "1.bias"}, true, true) == Names{"0.weight"});
+  CHECK(trainable({"1.weight", "1.bias"}, false, true) == Names{"0.weight"});
+  CHECK(trainable({"0.weight"}, true, false) == Names{"0.bias"});
+}
+
+TEST_CASE("fold_batch_norms: a norm alone stays, and the report says so") {
+  BatchNorm norm(3);
+  norm.train(false);
+  const FoldReport report = fold_batch_norms(norm);
+  REQUIRE(report.kept.size() == 1);
+  CHECK(report.kept[0].norm.empty());
+  CHECK(report.kept[0].reason == "it is the whole module; put it into a Sequential");
 }
 
 TEST_CASE("fold_batch_norms: training mode and unknown sizes are refused, and nothing changes") {

@@ -1,6 +1,7 @@
 // Weights of small magnitude that become 0, and stay so.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <message_of.h>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include <heddle/autograd.h>
 #include <heddle/engine.h>
+#include <heddle/fold_batch_norms.h>
 #include <heddle/layers.h>
 #include <heddle/ops.h>
 #include <heddle/pruning.h>
@@ -189,4 +191,79 @@ TEST_CASE("sparsity grows fast at first") {
   CHECK(gradual.at(20) == doctest::Approx(0.8 - 0.6 * 0.125));
   CHECK(gradual.at(30) == 0.8);
   CHECK(gradual.at(99) == 0.8);
+}
+
+TEST_CASE("Pruning: of neighbours along the inputs, in a transposed convolution in each group") {
+  Generator generator(5);
+  Sequential net{ConvTranspose2d(8, 4, 1, {.groups = 2}, generator)};  // (8, 2, 1, 1)
+  const NDArray weight = net.parameters()[0].value;
+  const std::vector<float> before = weight.detach().to_vector<float>();
+  prune(net, {.keep = 1, .of = 4});
+  const std::vector<float> after = weight.detach().to_vector<float>();
+  for (std::size_t group = 0; group < 2; ++group)
+    for (std::size_t out = 0; out < 2; ++out) {
+      float largest = 0;
+      for (std::size_t in = 0; in < 4; ++in)
+        largest = std::max(largest, std::abs(before[(group * 4 + in) * 2 + out]));
+      for (std::size_t in = 0; in < 4; ++in) {
+        const std::size_t i = (group * 4 + in) * 2 + out;
+        CHECK(after[i] == (std::abs(before[i]) == largest ? before[i] : 0.0f));
+      }
+    }
+  CHECK(
+      message_of<InvalidArgument>([&] { prune(net, {.keep = 2, .of = 8}); }) ==
+      "Pruning: '0.weight' is (8, 2, 1, 1); want a multiple of 8 along axis 0 in each of 2 groups, or other "
+      "paths in `only`");
+}
+
+TEST_CASE("Pruning: infinite and NaN weights go last, and become 0 with the rest") {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  Sequential net{Dense(5, 1)};
+  const NDArray weight = net.parameters()[0].value;
+  weight.detach().assign(array({{nan, 0.5f, -inf, 2.0f, -1.0f}}));
+  Pruning pruning(net, {.sparsity = 0.6});
+  std::vector<float> values = weight.detach().to_vector<float>();
+  CHECK(std::isnan(values[0]));
+  CHECK(values[2] == -inf);
+  CHECK(zeros_in(values) == 3);
+  pruning.prune(0.8);  // of those that are not finite the one in front
+  values = weight.detach().to_vector<float>();
+  CHECK(values[2] == -inf);
+  CHECK(zeros_in(values) == 4);
+  weight.detach().assign(array({{inf, nan, 3.0f, nan, -inf}}));
+  pruning.apply();
+  CHECK(weight.detach().to_vector<float>() == std::vector<float>{0, 0, 3, 0, 0});
+}
+
+TEST_CASE("Pruning: the masks are those of a stable sort, with many equal weights") {
+  Generator generator(6);
+  const NDArray values = generator.integers({40, 50}, -4, 5).astype(DType::f32);
+  const std::vector<float> before = values.to_vector<float>();
+  std::vector<std::size_t> order(before.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return std::abs(before[a]) < std::abs(before[b]); });
+  for (const double sparsity : {0.0, 0.0005, 0.1, 0.3337, 0.5, 0.9, 0.9995, 1.0}) {
+    Sequential net{Dense(50, 40)};
+    net.parameters()[0].value.detach().assign(values);
+    const Pruning pruning(net, {.sparsity = sparsity});
+    std::vector<float> wanted(before.size(), 1);
+    for (long i = 0; i < std::llround(sparsity * 2000); ++i) wanted[order[static_cast<std::size_t>(i)]] = 0;
+    CHECK(pruning.masks()[0].value.to_vector<float>() == wanted);
+  }
+}
+
+TEST_CASE("Pruning: masks that are none are refused, and replaced layers are found") {
+  Generator generator(7);
+  Sequential net{Dense(4, 4, {}, generator), BatchNorm(4)};
+  Pruning pruning(net, {.sparsity = 0.5});
+  const std::vector<float> mask = pruning.masks()[0].value.to_vector<float>();
+  CHECK(message_of<InvalidArgument>([&] {
+          pruning.set_state({{"0.weight", full({4, 4}, 0.3)}});
+        }) == "Pruning::set_state: the mask '0.weight' is f32; want bool, as state() has it");
+  CHECK(pruning.masks()[0].value.to_vector<float>() == mask);
+  CHECK(pruning.missing_in(net).empty());
+  net.train(false);
+  fold_batch_norms(net);
+  CHECK(pruning.missing_in(net) == "0.weight");
 }

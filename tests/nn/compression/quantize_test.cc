@@ -4,6 +4,7 @@
 #include <memory>
 #include <message_of.h>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -188,6 +189,61 @@ TEST_CASE("quantize: bad calls are refused, and nothing changes") {
   CHECK(refusal({bad}).starts_with("quantize: the input of '0' has numbers that are NaN or infinite, from "));
   CHECK(net.to_string() == "Sequential{\n  Dense(3, 2)\n  Dense(2, 2)\n}");
   CHECK(net.parameters().size() == 4);
+}
+
+TEST_CASE("quantize: a layer alone stays, and the report says so") {
+  Dense net(3, 2);
+  net.train(false);
+  const QuantizeReport report = quantize(net, {ones({1, 3})});
+  CHECK(report.layers.empty());
+  REQUIRE(report.kept.size() == 1);
+  CHECK(report.kept[0].reason == "it is the whole module; put it into a Sequential");
+}
+
+TEST_CASE("quantize: an interrupted call leaves the module as it was, without hooks") {
+  struct Stop {};
+  for (int allowed = 0; allowed < 7;
+       ++allowed) {  // two calibrations of two batches, and three times beside them
+    Sequential net{Dense(3, 2), Relu()};
+    net.train(false);
+    int calls = 0;
+    QuantizeOptions options;
+    options.check_interrupt = [&] {
+      if (calls++ == allowed) throw Stop();
+    };
+    const std::vector<NDArray> batches{ones({1, 3}), ones({1, 3}) * -2};
+    CHECK_THROWS_AS(quantize(net, batches, options), Stop);
+    CHECK(net.to_string() == "Sequential{\n  Dense(3, 2)\n  Relu\n}");
+    const QuantizeReport report = quantize(net, batches);  // a layer with hooks would be kept
+    CHECK(report.kept.empty());
+    CHECK(report.layers.size() == 1);
+  }
+}
+
+TEST_CASE("quantize: calls of other threads are not those of the calibration") {
+  Generator generator(9);
+  const NDArray x = generator.normal({8, 4});
+  std::vector<float> scales;
+  for (const bool busy : {false, true}) {
+    Generator initial(1);
+    Sequential net{Dense(4, 4, {}, initial), Relu(), Dense(4, 4, {}, initial)};
+    net.train(false);
+    const auto calibrate = [&] {
+      std::vector<std::thread> threads;
+      for (int i = 0; busy && i < 3; ++i)
+        threads.emplace_back([&] {
+          const NoGrad no_grad;
+          for (int k = 0; k < 50; ++k) net(x * 1000);
+        });
+      net(x);
+      for (std::thread& one : threads) one.join();
+    };
+    for (const QuantizeReport::Row& row : quantize(net, calibrate).layers)
+      scales.push_back(static_cast<float>(row.scale));
+  }
+  REQUIRE(scales.size() == 4);
+  CHECK(scales[0] == scales[2]);
+  CHECK(scales[1] == scales[3]);
 }
 
 TEST_CASE("quantize: the same bits on every engine") {

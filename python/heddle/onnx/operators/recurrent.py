@@ -31,11 +31,18 @@ ACTIVATIONS: dict[str, tuple[float | None, float | None, Callable[..., Array]]] 
 }
 
 
+NAMES = {name.lower(): name for name in ACTIVATIONS}  # ONNX does not tell cases apart
+
+
+def known_name(name: str) -> str:
+    return NAMES.get(name.lower(), name)
+
+
 def lacks(name: str, defaults: list[str]) -> Lack:
     """What nodes ask for and neither heddle's operator nor the steps have."""
 
     def find(attributes: Attributes) -> Iterator[str]:
-        for other in sorted(set(attributes.get("activations") or defaults) - ACTIVATIONS.keys()):
+        for other in sorted({known_name(one) for one in attributes.get("activations") or defaults} - ACTIVATIONS.keys()):
             yield f"{name} with activation {other}"
 
     return find
@@ -44,7 +51,7 @@ def lacks(name: str, defaults: list[str]) -> Lack:
 def applied(
     function: Callable[..., Array], alpha: float | None, beta: float | None, limit: float | None, x: Array
 ) -> Array:
-    return function(heddle.clip(x, -limit, limit) if limit else x, alpha, beta)
+    return function(heddle.clip(x, -limit, limit) if limit is not None else x, alpha, beta)
 
 
 class Activations:
@@ -59,9 +66,14 @@ class Activations:
         betas: Sequence[float] | None,
         clip: float | None,
     ) -> None:
-        self.names = list(names or defaults * directions)[: len(defaults) * directions]
+        wanted = len(defaults) * directions
+        self.names = [known_name(name) for name in names or defaults * directions][:wanted]
+        if len(self.names) < wanted:
+            raise heddle.InvalidArgument(f"activations are {list(names or ())}; want {wanted}, {len(defaults)} a direction")
+        if clip is not None and not clip >= 0:
+            raise heddle.InvalidArgument(f"clip is {clip}; want 0 or more")
         self._count = len(defaults)
-        self.usual = self.names == defaults * directions and not clip
+        self.usual = self.names == defaults * directions and clip is None
         left_alphas, left_betas = iter(alphas or ()), iter(betas or ())
         self._all: list[Function] = []
         for i, name in enumerate(self.names):
@@ -147,6 +159,8 @@ def native(
 
 def one_direction(step: Step, added: Array, states: list[Array], lengths: Array | None) -> list[Array]:
     """The first state after each step (time, batch, hidden), 0 after a sequence's end, and the last states."""
+    if added.shape[0] == 0:
+        return [heddle.zeros([0, *states[0].shape], states[0].dtype), *states]
     outputs = []
     for time, entry in enumerate(heddle.unstack(added, 0)):
         new = step(entry, *states)
@@ -158,6 +172,13 @@ def one_direction(step: Step, added: Array, states: list[Array], lengths: Array 
             states = [heddle.where(within, a, b) for a, b in zip(new, states, strict=True)]
             outputs.append(heddle.where(within, new[0], 0))
     return [heddle.stack(outputs), *states]
+
+
+def checked(lengths: Array, steps: int, batch: int) -> Array:
+    """The lengths, on which an op has found that they are from 0 to `steps`: heddle.rnn, of numbers that are 0."""
+    x, weight = heddle.zeros([steps, batch, 1]), heddle.zeros([1, 1])
+    _, h = heddle.rnn(x, weight, weight, lengths=lengths)
+    return heddle.where(h.reshape([batch]) == 0, lengths, 0)  # fails as h does
 
 
 def recurrent(
@@ -175,10 +196,13 @@ def recurrent(
     if layout:
         x, initial = heddle.swapaxes(x, 0, 1), [None if s is None else heddle.swapaxes(s, 0, 1) for s in initial]
     hidden, rows, results = r.shape[2], w.shape[1], []
+    if lengths is not None:
+        lengths = checked(lengths, x.shape[0], x.shape[1])
     for i in range(w.shape[0]):
         turned = direction == "reverse" or i == 1
         time = [x.shape[0]] * x.shape[1]
         reversed_ = heddle.array(time, dtype="i64") if lengths is None else lengths
+        turned = turned and x.shape[0] > 0
         sequence = backward(x, reversed_, 0, 1) if turned else x
         biases = heddle.zeros([2, rows], x.dtype) if b is None else b[i].reshape([2, rows])
         states = [heddle.zeros([x.shape[1], hidden], x.dtype) if s is None else s[i] for s in initial]
@@ -211,7 +235,7 @@ def rnn(
 ) -> list[Array]:
     functions = Activations(activations, ["Tanh"], w.shape[0], activation_alpha, activation_beta, clip)
     names = set(functions.names)
-    if len(names) == 1 and names <= {"Tanh", "Relu"} and not clip:
+    if len(names) == 1 and names <= {"Tanh", "Relu"} and clip is None:
         relu = names == {"Relu"}
         return native(heddle.rnn, RNN_ORDER, x, w, r, b, lengths, [initial], direction, layout, relu=relu)
 
