@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import collections.abc as _abc
+import fnmatch as _fnmatch
 import os as _os
 import typing as _typing
 
-from heddle import _heddle
+from heddle import _errors, _heddle
 
 
 class WeightReport(_typing.NamedTuple):
@@ -27,6 +28,25 @@ class WeightReport(_typing.NamedTuple):
     def __str__(self) -> str:
         kinds = (("missing", self.missing), ("unexpected", self.unexpected), ("of another shape", self.other_shape))
         return "\n".join(f"{kind}: {name}" for kind, names in kinds for name in names) or "all weights fit"
+
+
+def _is_ignored(name: str, ignore: _typing.Sequence[str]) -> bool:
+    return any(_fnmatch.fnmatchcase(name, pattern.replace("[", "[[]")) for pattern in ignore)
+
+
+def _array_of(function: str, name: str, value: _typing.Any) -> _heddle.NDArray:
+    if isinstance(value, _heddle.NDArray):
+        return value
+    try:
+        if hasattr(value, "detach") and hasattr(value, "__dlpack__"):  # a tensor of PyTorch, bf16 too, of which NumPy knows nothing
+            copied = _heddle.from_dlpack(value.detach().cpu().resolve_conj().resolve_neg(), copy=True)
+            copied.wait()  # nothing orders changes of the tensor's memory behind the copy
+            return copied
+        return _heddle.asarray(value)
+    except _errors.InvalidArgument as error:
+        raise _errors.InvalidArgument(f"{function}: '{name}': {error}") from None
+    except Exception as error:
+        raise TypeError(f"{function}: '{name}' is a {type(value).__name__}, of which no array can be made: {error}") from error
 
 
 def load_weights(
@@ -56,7 +76,6 @@ def load_weights(
         arrays = _heddle.load_npz(arrays) if is_npz else _heddle.map_safetensors(arrays)
     if not isinstance(arrays, _abc.Mapping):
         raise TypeError(f"{function}: arrays is a {type(arrays).__name__}; want a dict of arrays, or the path of a file")
-    given = {name: one if isinstance(one, _heddle.NDArray) else _heddle.asarray(one) for name, one in arrays.items()}
     names = {} if rename is None else rename
     if not isinstance(names, _abc.Mapping) or not all(isinstance(one, str) for pair in names.items() for one in pair):
         raise TypeError(f"{function}: rename is {rename!r}; want a dict of texts")
@@ -64,4 +83,10 @@ def load_weights(
         raise TypeError(f"{function}: ignore is {ignore!r}; want a list of texts")
     if not isinstance(strict, bool):
         raise TypeError(f"{function}: strict is a {type(strict).__name__}; want a bool")
+    unused = _heddle.zeros(0)  # for what is ignored, which need not be an array
+    given: dict[str, _heddle.NDArray] = {}
+    for name, one in arrays.items():
+        if not isinstance(name, str):
+            raise TypeError(f"{function}: arrays has a {type(name).__name__} as a name; want texts")
+        given[name] = unused if _is_ignored(name, ignore) else _array_of(function, name, one)
     return WeightReport(*_heddle._load_weights(list(parameters), given, dict(names), list(ignore), strict))

@@ -1,13 +1,17 @@
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <system_error>
 #include <utility>
 
 #include <heddle/callbacks.h>
+#include <heddle/safetensors.h>
 
 #include "fit/monitor.h"
 #include "fit/path_pattern.h"
 #include "fit/writable.h"
+#include "training/checkpoint_content.h"
+#include "training/residual_files.h"
 
 namespace heddle {
 
@@ -15,13 +19,29 @@ using namespace fit_detail;
 
 namespace {
 
-// The files of a run that went further before it was killed, as older ones: a pattern with {epoch} or {step} alone tells.
+// Whether a file is one that fit() has written, and nothing else of that name.
+bool is_of_fit(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  try {
+    return is_checkpoint_of_fit(load_safetensors_metadata(path));
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// What a run that went further before it was killed has left, as older files: a pattern with {epoch} or {step} alone tells.
 void add_later_files(std::vector<std::string>& files, const PathPattern& pattern, const FitRun& run) {
-  if (pattern.places() != 1) return;
+  if (pattern.places() != 1 || !pattern.has_known_folder()) return;
   const std::int64_t done = pattern.counts() == "epoch" ? run.epoch() : run.step();
+  std::map<std::int64_t, std::string> later = pattern.numbered_residuals(run.rank());
+  if (run.rank() == 0)
+    for (const auto& [number, file] : pattern.numbered_files())
+      if (is_of_fit(file)) later[number] = file;
   std::vector<std::string> all;
-  for (const auto& [number, file] : pattern.numbered_files()) {
-    if (number <= done) continue;
+  for (const auto& [number, file] : later) {
+    std::error_code ignored;
+    if (number <= done || std::filesystem::equivalent(file, run.resumed_from(), ignored)) continue;
     std::erase(files, file);
     all.push_back(file);
   }
@@ -61,7 +81,9 @@ void ModelCheckpoint::on_train_begin(FitRun& run) {
   const PathPattern pattern(path_);
   pattern.remove_abandoned_files();  // on each rank, whose residuals are on its host
   if (run.epoch() > 0 || run.batch() > 0) {
-    if (options_.keep > 0 && run.rank() == 0) add_later_files(files_, pattern, run);
+    // The run that is resumed may have saved elsewhere: those files stay.
+    std::erase_if(files_, [&](const std::string& file) { return !pattern.fits(file); });
+    if (options_.keep > 0) add_later_files(files_, pattern, run);
     return;
   }
   best_.reset();
@@ -94,18 +116,21 @@ void ModelCheckpoint::save(FitRun& run, const FitValues& values) {
   if (options_.keep > 0) {
     std::erase(files_, path);  // a path may come again, and is then the newest
     files_.push_back(path);
-    remove_old(run, options_.keep + 1);
+    // Other ranks than the one that writes know of a file that it is complete when the next one is begun.
+    remove_old(run, options_.keep + (run.rank() == 0 ? 1 : 2));
   }
   run.save(path);
 }
 
-// The newer files are complete when an old one is removed; the newest one is not written yet.
+// The newer files are complete when an old one is removed; the newest one is not written yet. Each rank removes its own
+// residuals beside it.
 void ModelCheckpoint::remove_old(FitRun& run, std::int64_t most) {
-  if (std::ssize(files_) <= most) return;
-  run.finish_saves();
+  if (std::ssize(files_) <= most || !run.finish_saves()) return;
   while (std::ssize(files_) > most) {
+    const std::string& file = files_.front();
     std::error_code ignored;
-    if (run.rank() == 0) std::filesystem::remove(files_.front(), ignored);
+    if (run.rank() == 0 && is_of_fit(file)) std::filesystem::remove(file, ignored);
+    remove_residuals(file, run.trainer().store());
     files_.erase(files_.begin());
   }
 }
