@@ -157,7 +157,7 @@ Checkpoint FitRun::Impl::checkpoint() {
                  .notes = options.notes};
   save_generators(all);
   save_buffers(all);
-  save_callbacks(all);
+  together("callbacks", [&] { save_callbacks(all); });
   if (batch > 0) {
     const std::vector<NDArray> state = values.state();
     for (std::size_t i = 0; i < state.size(); ++i)

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -116,27 +117,29 @@ void ModelCheckpoint::save(FitRun& run, const FitValues& values) {
   if (options_.keep > 0) {
     std::erase(files_, path);  // a path may come again, and is then the newest
     files_.push_back(path);
-    // Other ranks than the one that writes know of a file that it is complete when the next one is begun.
-    remove_old(run, options_.keep + (run.rank() == 0 ? 1 : 2));
+    remove_old(run, options_.keep + 1, false);
   }
   run.save(path);
 }
 
 // The newer files are complete when an old one is removed; the newest one is not written yet. Each rank removes its own
-// residuals beside it.
-void ModelCheckpoint::remove_old(FitRun& run, std::int64_t most) {
+// residuals beside it. Other ranks than the one that writes know of a file that it is complete when the next one is begun, or
+// at the end: until then all have the name of a removed file, also in checkpoints.
+void ModelCheckpoint::remove_old(FitRun& run, std::int64_t most, bool is_end) {
   if (std::ssize(files_) <= most || !run.finish_saves()) return;
-  while (std::ssize(files_) > most) {
-    const std::string& file = files_.front();
+  const std::int64_t known = is_end || run.ranks() == 1 ? most : most + 1;
+  const std::int64_t old = std::ssize(files_) - (run.rank() == 0 ? most : known);
+  for (std::int64_t i = 0; i < old; ++i) {
+    const std::string& file = files_[static_cast<std::size_t>(i)];
     std::error_code ignored;
     if (run.rank() == 0 && is_of_fit(file)) std::filesystem::remove(file, ignored);
     remove_residuals(file, run.trainer().store());
-    files_.erase(files_.begin());
   }
+  files_.erase(files_.begin(), files_.begin() + std::max<std::int64_t>(std::ssize(files_) - known, 0));
 }
 
 void ModelCheckpoint::on_train_end(FitRun& run) {
-  if (options_.keep > 0) remove_old(run, options_.keep);
+  if (options_.keep > 0) remove_old(run, options_.keep, true);
 }
 
 CallbackState ModelCheckpoint::state() const {
