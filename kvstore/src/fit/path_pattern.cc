@@ -157,7 +157,8 @@ std::map<std::int64_t, std::string> PathPattern::numbered_files() const {
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     const std::string name = entries->path().filename().string();
     const auto number = name_.number_in(name);
-    if (!number) continue;
+    std::error_code ignored;
+    if (!number || !entries->is_regular_file(ignored)) continue;
     std::string& file = files[*number];  // of several of one number the last name
     file = std::max(file, (fs::path(path_).parent_path() / name).string());
   }

@@ -239,8 +239,10 @@ Content read_together(const std::string& path, const Checkpoint& checkpoint) {
     const auto steps = content.trainer.at("steps").item<std::int64_t>();
     const std::string file = residual_file(path, steps, trainer.store());
     std::error_code ignored;
-    if (trainer.store().residuals().empty() && !std::filesystem::exists(file, ignored))
-      fail(path, "cannot be loaded: " + error.message());
+    if (trainer.store().residuals().empty() && !std::filesystem::exists(file, ignored)) {
+      const std::string text = error.message(), call = "KVStore::set_residuals: ";
+      fail(path, "cannot be loaded: " + (text.starts_with(call) ? text.substr(call.size()) : text));
+    }
     fail(path, "does not fit with '" + file + "': " + error.message() +
                    ". Without these files of all workers residuals begin at 0");
   }

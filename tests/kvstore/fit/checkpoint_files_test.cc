@@ -203,6 +203,8 @@ TEST_CASE("fit: paths to resume at that cannot be, and long ones") {
   CHECK(program.trainer.steps() == 0);
   write_file(directory.file("(1)+[2].run"), "no checkpoint");
   CHECK(contains(refused(directory.file("({epoch})+[{step}].run")), "(1)+[2].run"));
+  std::filesystem::create_directory(directory.file("9.folder"));
+  CHECK(refused(directory.file("{epoch}.folder")) == "no error");  // there is no file: it begins
 }
 
 TEST_CASE("EarlyStopping: a run that it has ended, and that is told to go on, waits anew") {
