@@ -15,7 +15,8 @@ class Dataset:
 
     A class may have `arrays`, a list of (dtype, shape) in which None is a size that varies, `length(index)`, for batches of
     similar lengths, and `read_with(index, random)`, which loaders call in place of `__getitem__`: with an ExampleRandom, whose
-    numbers follow from the loader's seed, the epoch and the example alone, for augmentation of one's own.
+    numbers follow from the loader's seed, the epoch and the example alone, for augmentation of one's own. A class derived from
+    another one of heddle.data reads as that does, unless it has a `__getitem__` or `read_with` of its own.
     """
 
     _core: _heddle._Dataset | None = None
@@ -37,13 +38,26 @@ class Dataset:
         return self._core
 
 
+def _derived(function: str, dataset: Dataset, core: _heddle._Dataset, arrays: _typing.Any, length: _typing.Any) -> _heddle._Dataset:
+    """The dataset of an object whose examples are those of `core`, random numbers and all, with what its class may say of them."""
+    has_own_size = type(dataset).__len__ is not Dataset.__len__
+    if not has_own_size and arrays is None and length is None:
+        return core
+    size = len(dataset)
+    if size == 0:
+        raise _errors.InvalidArgument(f"{function}: the dataset has no examples")
+    if size > core._size():
+        raise _errors.InvalidArgument(f"{function}: __len__ of {type(dataset).__name__} is {size}, and it is made of {core._size()} examples")
+    return _heddle._derived_dataset(core, size, arrays, length)
+
+
 def core_of(function: str, dataset: _typing.Any, varying: bool = False) -> _heddle._Dataset:
     arrays, length, read_with = (getattr(dataset, name, None) for name in ("arrays", "length", "read_with"))
     if read_with is not None and not callable(read_with):
         raise TypeError(f"{function}: the dataset's read_with is a {type(read_with).__name__}; want a method of an index and random numbers")
     if isinstance(dataset, Dataset) and dataset._core is not None and type(dataset).__getitem__ is Dataset.__getitem__:
-        if type(dataset).__len__ is Dataset.__len__ and arrays is None and length is None and read_with is None:
-            return dataset._core
+        if read_with is None:
+            return _derived(function, dataset, dataset._core, arrays, length)
         arrays = dataset._core._arrays() if arrays is None else arrays
         length = dataset._core._length if length is None else length
     if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):

@@ -138,8 +138,9 @@ class Loader:
     pad: sizes that vary are padded with these values, one for each array; the dataset's `arrays` says which sizes
     vary, else the first axis does. Behind its arrays a batch then has the lengths of each such array. pad_multiple: sizes
     are rounded up to a multiple. arrays: which arrays a batch has, in this order, by their numbers among the dataset's and the
-    lengths behind them; fit() wants labels last: (0, 2, 1) of (tokens, labels, lengths). augment: an Augmentation of array augment_array. skip_bad: examples that cannot be
-    read are replaced by the ones behind them, and counted in `skipped`.
+    lengths behind them; fit() wants labels last: (0, 2, 1) of (tokens, labels, lengths). (0, 0) gives one array twice, no copy.
+    augment: an Augmentation of array augment_array. skip_bad: examples that cannot be read are replaced by the ones behind them,
+    and counted in `skipped`.
     """
 
     def __init__(

@@ -200,11 +200,13 @@ void bind_run(nb::module_& m) {
             self.get("save").save(to);
           },
           "path"_a, nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
-          "Saves a checkpoint to resume from, while the training goes on.")
+          "Saves a checkpoint to resume from, while the training goes on. All ranks call it, at the same "
+          "event, "
+          "since each gives its part: a call on rank 0 alone waits for ever.")
       .def("finish_saves", [](const PythonRun& self) {
         FitRun& run = self.get("finish_saves");
         const ReleaseGil released;
-        run.finish_saves();
+        return run.finish_saves();
       });
 }
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -147,6 +149,13 @@ template <class Call> Example with_random(ExampleRandom& random, Call call) {
   return example;
 }
 
+std::int64_t length_of(const Reference& function, std::int64_t index) {
+  const HoldGil gil;
+  if (!gil) throw Error("the interpreter has ended");
+  return int_argument({"Loader", "what the dataset's length() has returned"},
+                      nb::borrow(function.get())(index));
+}
+
 // A Python object with __getitem__, and perhaps with length() and read_with().
 class ObjectDataset final : public Dataset {
  public:
@@ -175,11 +184,7 @@ class ObjectDataset final : public Dataset {
     });
   }
   std::int64_t length(std::int64_t index) const override {
-    if (!length_.get()) return -1;
-    const HoldGil gil;
-    if (!gil) throw Error("the interpreter has ended");
-    return int_argument({"Loader", "what the dataset's length() has returned"},
-                        nb::borrow(length_.get())(index));
+    return length_.get() ? length_of(length_, index) : -1;
   }
 
  private:
@@ -192,6 +197,52 @@ class ObjectDataset final : public Dataset {
   std::vector<ExampleArray> arrays_;
   Where where_;
 };
+
+// An object of a class that is derived from a class of heddle.data: its arrays, size or lengths may be its own, and examples are
+// read as those of the dataset that it is made of.
+class DerivedDataset final : public Dataset {
+ public:
+  DerivedDataset(std::shared_ptr<const Dataset> dataset, std::int64_t size, std::vector<ExampleArray> arrays,
+                 nb::object length)
+      : dataset_(std::move(dataset)), size_(size), arrays_(std::move(arrays)) {
+    if (!length.is_none()) length_ = Reference(std::move(length));
+  }
+  std::int64_t size() const override { return size_; }
+  std::vector<ExampleArray> arrays() const override { return arrays_; }
+  Example read(std::int64_t index) const override { return dataset_->read(index); }
+  Example read_with(std::int64_t index, ExampleRandom& random) const override {
+    return dataset_->read_with(index, random);
+  }
+  // Not with arrays of its own, to which the examples may not fit.
+  bool gather(std::span<const std::int64_t> indices, std::span<const NDArray> batch) const override {
+    const std::vector<ExampleArray> all = dataset_->arrays();
+    const bool fits = std::equal(
+        all.begin(), all.end(), arrays_.begin(), arrays_.end(),
+        [](const auto& one, const auto& own) { return one.dtype == own.dtype && one.shape == own.shape; });
+    return fits && dataset_->gather(indices, batch);
+  }
+  std::int64_t length(std::int64_t index) const override {
+    return length_.get() ? length_of(length_, index) : dataset_->length(index);
+  }
+  std::vector<NDArray> used_arrays() const override { return dataset_->used_arrays(); }
+  bool reads_concurrently() const override { return dataset_->reads_concurrently(); }
+
+ private:
+  std::shared_ptr<const Dataset> dataset_;
+  std::int64_t size_;
+  std::vector<ExampleArray> arrays_;
+  Reference length_;
+};
+
+PythonDataset derived_dataset(nb::handle dataset, std::int64_t size, nb::handle arrays, nb::object length) {
+  const std::shared_ptr<const Dataset> base = part(dataset);
+  std::vector<ExampleArray> descriptions =
+      arrays.is_none() ? base->arrays() : to_descriptions("Loader", arrays);
+  std::vector<PyObject*> held{dataset.ptr()};
+  if (!length.is_none()) held.push_back(length.ptr());
+  return {std::make_shared<DerivedDataset>(base, size, std::move(descriptions), std::move(length)),
+          std::move(held)};
+}
 
 PythonDataset object_dataset(nb::object object, std::int64_t size, nb::handle arrays, bool varying,
                              nb::object length, nb::object read_with) {
@@ -321,6 +372,8 @@ void bind_datasets(nb::module_& m) {
         "length"_a.none(), "read_with"_a.none(),
         nb::sig("def _object_dataset(object: object, size: int, arrays: Any, varying: bool, length: Any, "
                 "read_with: Any) -> _Dataset"));
+  m.def("_derived_dataset", &derived_dataset, "dataset"_a, "size"_a, "arrays"_a.none(), "length"_a.none(),
+        nb::sig("def _derived_dataset(dataset: _Dataset, size: int, arrays: Any, length: Any) -> _Dataset"));
   m.def(
       "_array_dataset",
       [](nb::list objects) {
@@ -354,14 +407,26 @@ void bind_datasets(nb::module_& m) {
         nb::sig("def _map_dataset(dataset: _Dataset, fn: object, arrays: Any, draws: bool) -> _Dataset"));
 }
 
+// As int_argument(), for which a bool is an int.
+std::int64_t int_and_no_bool(ArgumentOf of, nb::handle value, std::int64_t least) {
+  if (PyBool_Check(value.ptr())) refuse_type(of, value, "an int");
+  return int_argument(of, value, least);
+}
+
 // 64 bits, as those of a loader's seed.
 std::uint64_t seed_in(ArgumentOf of, nb::handle seed) {
-  if (PyLong_Check(seed.ptr())) {
+  if (PyLong_Check(seed.ptr()) && !PyBool_Check(seed.ptr())) {
     const std::uint64_t bits = PyLong_AsUnsignedLongLong(seed.ptr());
     if (!PyErr_Occurred()) return bits;
     PyErr_Clear();
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(seed.ptr(), &overflow);
+    if (overflow != 0)
+      throw InvalidArgument(std::string("ExampleRandom: seed is ") + nb::str(seed).c_str() +
+                            "; want 64 bits");
+    return static_cast<std::uint64_t>(value);
   }
-  return static_cast<std::uint64_t>(int_argument(of, seed));
+  return static_cast<std::uint64_t>(int_and_no_bool(of, seed, std::numeric_limits<std::int64_t>::min()));
 }
 
 void bind_random(nb::module_& m) {
@@ -371,9 +436,9 @@ void bind_random(nb::module_& m) {
           "__init__",
           [](ExampleRandom* self, nb::handle seed, nb::handle epoch, nb::handle index) {
             const char* const function = "ExampleRandom";
-            new (self)
-                ExampleRandom(seed_in({function, "seed"}, seed), int_argument({function, "epoch"}, epoch, 0),
-                              int_argument({function, "index"}, index, 0));
+            new (self) ExampleRandom(seed_in({function, "seed"}, seed),
+                                     int_and_no_bool({function, "epoch"}, epoch, 0),
+                                     int_and_no_bool({function, "index"}, index, 0));
           },
           "seed"_a, "epoch"_a, "index"_a,
           nb::sig("def __init__(self, seed: int, epoch: int, index: int) -> None"))
@@ -381,7 +446,7 @@ void bind_random(nb::module_& m) {
       .def(
           "integer",
           [](ExampleRandom& self, nb::handle below) {
-            return self.integer(int_argument({"ExampleRandom.integer", "below"}, below, 1));
+            return self.integer(int_and_no_bool({"ExampleRandom.integer", "below"}, below, 1));
           },
           "below"_a, nb::sig("def integer(self, below: int) -> int"), "An int, 0 to below - 1.")
       .def("bits", &ExampleRandom::bits, "64 random bits, as in numpy.random.default_rng(random.bits()).")

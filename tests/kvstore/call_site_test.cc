@@ -123,6 +123,7 @@ TEST_CASE("each call of a trainer and of a checkpoint names its line") {
     captured.run(batch);
     check_site("CapturedStep::operator()", [&] { captured(batch); });
     check_site("Trainer::set_state", [&] { trainer.set_state(trainer.state()); });
+    check_site("Trainer::check_state", [&] { trainer.check_state(trainer.state()); });
     check_site("Trainer::clear_errors", [&] { trainer.clear_errors(); });
     Checkpoint checkpoint{.parameters = parameters, .trainer = &trainer};
     check_site("save_checkpoint", [&] { save_checkpoint(path, checkpoint); });

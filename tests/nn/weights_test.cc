@@ -89,6 +89,13 @@ TEST_CASE("weights of other names are renamed, ignored, and refused where they d
         std::string::npos);
 }
 
+TEST_CASE("weights are exchanged between parameters, views of them too") {
+  const NDArray a = arange(0, 4).view_as({2, 2}), b = arange(4, 8).view_as({2, 2});
+  load_weights({{"a", a}, {"b", b}}, {{"x", a}, {"y", b.T()}}, {.rename = {{"x", "b"}, {"y", "a"}}});
+  CHECK(a.astype(DType::f32).to_vector<float>() == std::vector<float>{4, 6, 5, 7});
+  CHECK(b.astype(DType::f32).to_vector<float>() == std::vector<float>{0, 1, 2, 3});
+}
+
 TEST_CASE("patterns of names") {
   CHECK(fits_pattern("*", ""));
   CHECK(fits_pattern("*.b?as", "0.1.bias"));

@@ -361,6 +361,57 @@ def test_subclasses_of_datasets_may_override_anything():
     assert next(described)[1].tolist() == [2, 2, 2, 2]
 
 
+def test_subclasses_read_as_the_classes_they_are_derived_from(tmp_path):
+    base = data.ArrayDataset(np.zeros(10))
+
+    def first(dataset, epoch=3, **options):
+        return next(data.Loader(dataset, batch=6, seed=5, **options).start(epoch))[0].tolist()
+
+    def noisy(kind, **members):
+        return type("Noisy", (kind,), members)
+
+    once = data.MapDataset(base, lambda x, random: x + random.uniform(), random=True)
+    wanted = [data.ExampleRandom(5, 3, index).uniform() for index in range(6)]
+    made = [
+        (data.MapDataset, (base, lambda x, random: x + random.uniform(), None, True)),
+        (data.Subset, (once, range(10))),
+        (data.ConcatDataset, ([once, once],)),
+    ]
+    for kind, given in made:
+        for members in ({"length": lambda self, index: index}, {"__len__": lambda self: 6}, {"arrays": [("f64", ())]}, {}):
+            assert first(noisy(kind, **members)(*given)) == pytest.approx(wanted)
+        assert first(data.Subset(noisy(kind, __len__=lambda self: 7)(*given), range(6))) == pytest.approx(wanted)
+    with pytest.raises(heddle.InvalidArgument, match="Loader: __len__ of Noisy is 11, and it is made of 10 examples"):
+        data.Loader(noisy(data.ArrayDataset, __len__=lambda self: 11)(np.zeros(10)), batch=2)
+    with pytest.raises(heddle.InvalidArgument, match="Loader: the dataset has no examples"):
+        data.Loader(noisy(data.ArrayDataset, __len__=lambda self: 0)(np.zeros(10)), batch=2)
+    with pytest.raises(heddle.Error):  # arrays that its examples do not have
+        first(noisy(data.ArrayDataset, arrays=[("f64", (3,))])(np.zeros((10, 2))))
+
+    # Their arrays are declared: later writes come after the batch.
+    x = heddle.zeros((500, 64))
+    rows = noisy(data.ArrayDataset, length=lambda self, index: 1)(x)
+    for number in range(10):
+        batch = next(data.Loader(rows, batch=500))[0]
+        x[...] = float(number + 1)
+        assert np.all(batch.numpy() == number)
+
+
+def test_numbers_of_an_example_refuse_what_a_loader_refuses():
+    assert data.ExampleRandom(-1, 0, 0).uniform() == data.ExampleRandom(2**64 - 1, 0, 0).uniform()
+    for call, kind, message in [
+        (lambda: data.ExampleRandom(2**64, 0, 0), heddle.InvalidArgument, "ExampleRandom: seed is 18446744073709551616; want 64 bits"),
+        (lambda: data.ExampleRandom(-(2**63) - 1, 0, 0), heddle.InvalidArgument, "ExampleRandom: seed is -9223372036854775809; want 64 bits"),
+        (lambda: data.ExampleRandom(True, 0, 0), TypeError, "ExampleRandom: seed is a bool; want an int"),
+        (lambda: data.ExampleRandom(0, True, 0), TypeError, "ExampleRandom: epoch is a bool; want an int"),
+        (lambda: data.ExampleRandom(0, 0, False), TypeError, "ExampleRandom: index is a bool; want an int"),
+        (lambda: data.ExampleRandom(0, 0, -1), heddle.InvalidArgument, "ExampleRandom: index is -1; want 0 or more"),
+        (lambda: data.ExampleRandom(0, 0, 0).integer(True), TypeError, "ExampleRandom.integer: below is a bool; want an int"),
+    ]:
+        with pytest.raises(kind, match=message):
+            call()
+
+
 def test_lengths_of_a_subclass_make_buckets(tmp_path):
     class Lengths(data.TextLines):
         def length(self, index):

@@ -509,6 +509,56 @@ def test_weights_of_other_names_are_loaded_from_files_and_mappings(tmp_path):
             call()
 
 
+def test_weights_of_the_network_itself_are_exchanged():
+    def values(net):
+        return {one.name: np.asarray(one.value).tolist() for one in net.state()}
+
+    for take in (lambda array: array, np.asarray, lambda array: array.T.T):
+        net = heddle.Sequential(heddle.Dense(3, 3), heddle.Dense(3, 3))
+        before = values(net)
+        heddle.load_weights(net, {one.name: take(one.value.detach()) for one in net.state()}, rename={"0": "1", "1": "0"}, strict=True)
+        after = values(net)
+        assert all(after[name] == before[("1" if name[0] == "0" else "0") + name[1:]] for name in before)
+    weight = net.state()[0].value.detach()
+    turned = weight.numpy().T.tolist()
+    heddle.load_weights(net, {"0.weight": weight.T})
+    assert weight.tolist() == turned
+
+
+class Tensor:
+    """Of PyTorch, as far as load_weights looks at it: bf16, or one that requires a gradient."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def detach(self):
+        return self
+
+    cpu = resolve_conj = resolve_neg = detach
+
+    def __array__(self, *arguments, **options):
+        raise TypeError("Got unsupported ScalarType BFloat16")
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_state_dicts_of_pytorch_are_loaded_and_what_is_no_array_is_named():
+    net = heddle.Sequential(heddle.Dense(3, 2))
+    weights = {"0.weight": Tensor(heddle.full((2, 3), 1.5, "bf16")), "0.bias": Tensor(heddle.ones(2)), "0._extra_state": {"a": 1}}
+    assert heddle.load_weights(net, weights, ignore=["*._extra_state"], strict=True).complete
+    assert net.state()[0].value.detach().tolist() == [[1.5] * 3] * 2
+    for bad in ({"a": 1}, None, "text", [[1], [2, 3]]):
+        with pytest.raises(TypeError, match="load_weights: '0._extra_state' is a"):
+            heddle.load_weights(net, {**weights, "0._extra_state": bad})
+    with pytest.raises(TypeError, match="load_weights: arrays has a int as a name"):
+        heddle.load_weights(net, {1: np.ones(3)})
+    assert heddle.load_weights(net, {"0.bias": np.zeros(2), "a[b": None}, ignore=["a[b"]).missing == ["0.weight"]
+
+
 def test_the_value_of_a_parameter_is_the_parameters_own():
     parameter = heddle.Parameter("x", heddle.ones(3))
     assert not parameter.value.requires_grad

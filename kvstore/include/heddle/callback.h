@@ -43,7 +43,7 @@ struct CallbackState {
 };
 
 // All functions are called on the thread of fit(), in the order of FitOptions::callbacks, on every rank. An exception ends
-// the training, and is fit()'s. None of them has to wait for ops: see FitRun::later().
+// the training, and is fit()'s; of on_train_begin, on_epoch_end and on_train_end on all ranks. None of them has to wait for ops: see FitRun::later().
 class Callback {
  public:
   virtual ~Callback() = default;
@@ -107,15 +107,19 @@ class FitRun {
   // the epoch. In the order of the calls. No step waits for them.
   void later(const std::vector<std::string>& names, std::function<void(const FitValues& values)> use);
 
-  // Ends the training after this step, or this epoch; on all ranks, also if one alone calls it.
+  // Ends the training after this step, or this epoch; on all ranks, also if one alone calls it, whose reason is that of all
+  // that have none.
   void stop(const std::string& reason);
   bool stopping() const;
   // Saves a checkpoint from which fit() can resume here, when all callbacks of this event have been called. All ranks call
-  // it, with the same path and at the same event, since each gives its part: a call on one rank alone waits for ever. Rank 0
-  // writes, while the training goes on. Errors arrive at a later event.
+  // it, at the same event, since each gives its part: `if (run.rank() == 0) run.save(path)` waits for ever. Rank 0 writes,
+  // while the training goes on. An error ends the training on all ranks, at a later save or at the end.
   void save(const std::string& path);
   bool saving() const;  // whether a save is under way; on rank 0
-  void finish_saves();  // blocks until all saves that have begun are done; rethrows their errors
+  // Blocks until all saves that have begun here are done. Rethrows their errors; of several ranks it returns false for one,
+  // which all ranks throw at the next save or at the end.
+  bool finish_saves();
+  const std::string& resumed_from() const;  // the checkpoint that the run goes on from; empty: none
 
  private:
   friend struct FitAccess;

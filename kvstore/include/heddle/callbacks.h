@@ -76,7 +76,7 @@ class ModelCheckpoint : public Callback {
 
  private:
   void save(FitRun& run, const FitValues& values);
-  void remove_old(FitRun& run, std::int64_t most);
+  void remove_old(FitRun& run, std::int64_t most, bool is_end);
   std::string path_;
   ModelCheckpointOptions options_;
   bool is_one_ = false;

@@ -38,8 +38,7 @@ struct TrainerOptions {
   // The first group that a parameter fits counts; without one its factors are 1. Factors of weight_decay are
   // not for "dist" stores, whose servers have one weight_decay for all values.
   std::vector<ParameterGroup> groups{};
-  // Of the losses: step() divides the gradients by its scale, and a step with inf or NaN changes nothing. Not for "dist" stores, and
-  // not for several replicas.
+  // Of the losses: step() divides gradients by its scale; one with inf or NaN changes nothing. Not for "dist" stores or replicas.
   std::optional<LossScaler> scaler{};
 };
 
@@ -54,11 +53,10 @@ class Trainer {
   explicit Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions options = {},
                    Where where = Where::current());
 
-  // Updates every parameter by its gradient, whole or row-sparse, times grad_scale (1 / devices for the mean
-  // over replicas), and clears the gradients. Changes of a parameter since the last step are kept; if several
-  // replicas were changed, those of the first one. Throws InvalidArgument, before any update, naming a
-  // parameter without a gradient. Arrays that grad() returned before may be overwritten after step() or
-  // clear_errors(): copy what is to be kept.
+  // Updates every parameter by its gradient, whole or row-sparse, times grad_scale (1 / devices for the mean over replicas), and
+  // clears the gradients. Changes of a parameter since the last step are kept; if several replicas were changed, those of the
+  // first one. Throws InvalidArgument, before any update, naming a parameter without a gradient. Arrays that grad() returned
+  // before may be overwritten after step() or clear_errors(): copy what is to be kept.
   void step(double grad_scale = 1, Where where = Where::current());
   // The same with a factor that ops compute: one element of f32 or f64, read when the updates run, so at each launch
   // of a captured step. For "local" and "allreduce" stores.
@@ -87,11 +85,13 @@ class Trainer {
 
   // For checkpoints: the count of steps as "steps", a scaler's state as "scaler.scale" and so on, and the optimizer's arrays by
   // parameter name, such as "state.0.weight.velocity" (for a second parameter of the same name "state.0.weight#2.velocity"), so
-  // another run may have its parameters in another order. Setting also assigns the parameters' current values
-  // to the store; it blocks to read counts. Throws InvalidArgument, before anything is changed, naming an
-  // array that is missing, unknown or unlike its parameter. Accepts state saved by index, "optimizer.0.velocity".
+  // another run may have its parameters in another order. Setting also assigns the parameters' current values to the store; it
+  // blocks to read counts. Throws InvalidArgument, before anything is changed, naming an array that is missing, unknown or unlike
+  // its parameter, on all ranks of an "allreduce" store. Accepts state saved by index, "optimizer.0.velocity". check_state()
+  // throws what one worker alone can tell, and sets nothing.
   std::map<std::string, NDArray> state() const;
   void set_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
+  void check_state(const std::map<std::string, NDArray>& state, Where where = Where::current()) const;
 
  private:
   friend CapturedStep;

@@ -17,7 +17,10 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options) : options_(std::move(
 
 void EarlyStopping::on_train_begin(FitRun& run) {
   check_monitor("EarlyStopping", run, options_.monitor);
-  if (run.epoch() > 0 || run.batch() > 0) return;
+  if (run.epoch() > 0 || run.batch() > 0) {
+    if (waited_ > options_.patience && !run.stopping()) waited_ = 0;  // it has ended the run, which goes on
+    return;
+  }
   best_ = options_.baseline;
   waited_ = 0;
   weights_.clear();

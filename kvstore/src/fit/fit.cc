@@ -132,8 +132,6 @@ void FitRun::Impl::check_options() const {
     throw InvalidArgument("fit: clip_norm and clip_value are for one worker, and the store has " +
                           std::to_string(workers) +
                           ": each would clip its own gradients before they are added");
-  if (!options.save_on_interrupt.empty() && trainer.store().rank() == 0)
-    check_writable("fit: save_on_interrupt", options.save_on_interrupt);
 }
 
 template <class Call> void FitRun::Impl::each_callback(const Call& call) {
@@ -175,11 +173,15 @@ History FitRun::Impl::run() {
 void FitRun::Impl::begin() {
   values.reset();
   if (has_others()) values.check_of_ranks();
+  together("options", [&] {
+    if (!options.save_on_interrupt.empty() && trainer.store().rank() == 0)
+      check_writable("fit: save_on_interrupt", options.save_on_interrupt);
+  });
   PathPattern(options.save_on_interrupt).remove_abandoned_files();
   if (!options.resume.empty()) resume();
   note_versions();
   if (!net.training()) net.train();
-  each_callback([&](Callback& one) { one.on_train_begin(handle); });
+  together("callbacks", [&] { each_callback([&](Callback& one) { one.on_train_begin(handle); }); });
   end_if(agreement.after_epoch(wanted()));
   write_saves();
 }
@@ -218,7 +220,14 @@ bool FitRun::Impl::run_step() {
   each_callback([&](Callback& one) { one.on_batch_begin(handle); });
   pending.push_back(next_pending(group));
   std::vector<StepResult> results;
-  if (!interruptible([&] { results = step.run(group, where); })) {
+  bool is_done = false;
+  try {
+    is_done = interruptible([&] { results = step.run(group, where); });
+  } catch (...) {
+    undo_step();
+    throw;
+  }
+  if (!is_done) {
     undo_step();
     return end_at_once();
   }
@@ -262,8 +271,22 @@ void FitRun::Impl::end_if(StopKind agreed) {
     history.interrupted = wants_interrupt = true;
   } else if (agreed == StopKind::stop) {
     finished = wants_stop = true;
-    if (stop_reason.empty()) stop_reason = "another rank has stopped";
+    if (has_others()) stop_reason = reason_of_ranks();
   }
+}
+
+// This rank's own, else that of the first rank that has one. All ranks call it.
+std::string FitRun::Impl::reason_of_ranks() const {
+  constexpr std::int64_t kMost = 512;  // bytes
+  std::string own = stop_reason.substr(0, kMost);
+  own.resize(kMost);
+  const NDArray all({ranks->size() * kMost}, DType::u8);
+  ranks->all_gather(array(std::vector<std::uint8_t>(own.begin(), own.end()), {kMost}), all);
+  const std::vector<std::uint8_t> bytes = all.to_vector<std::uint8_t>();
+  if (!stop_reason.empty()) return stop_reason;
+  for (auto begin = bytes.begin(); begin != bytes.end(); begin += kMost)
+    if (*begin != 0) return {begin, std::find(begin, begin + kMost, 0)};
+  return "a rank has stopped";
 }
 
 void FitRun::Impl::record(const std::vector<Arrays>& group, std::vector<StepResult> results) {
@@ -387,7 +410,7 @@ void FitRun::Impl::end_epoch() {
   all.merge(read_values(values.names(), epoch_results));
   all["lr"] = trainer.schedule()(std::max<std::int64_t>(trainer.steps() - 1, 0));
   add_history(all);
-  each_callback([&](Callback& one) { one.on_epoch_end(handle, all); });
+  together("callbacks", [&] { each_callback([&](Callback& one) { one.on_epoch_end(handle, all); }); });
   poll();
   end_if(agreement.after_epoch(wanted()));
   use_late_values(true);
@@ -407,15 +430,17 @@ void FitRun::Impl::finish() {
     write_saves();
   }
   history.stopped = history.interrupted ? "interrupted" : stop_reason;
-  each_callback([&](Callback& one) { one.on_train_end(handle); });
+  end_saves();
+  together("callbacks", [&] { each_callback([&](Callback& one) { one.on_train_end(handle); }); });
   write_saves();
-  writer.wait();
+  end_saves();
   poll();  // Ctrl-C after the last step
   history.interrupted = history.interrupted || wants_interrupt;
   if (interrupt_error) std::rethrow_exception(interrupt_error);
 }
 
-// Throws Error that says which batch has the loss, and where it comes from.
+// Puts back what was before the first batch that has failed. Of a loss that is not finite it throws Error that says which
+// batch has it, and where it comes from.
 void FitRun::Impl::refuse_loss() {
   for (const PendingStep& one : pending) {
     for (std::size_t i = 0; i < one.losses.size(); ++i) {
@@ -427,7 +452,8 @@ void FitRun::Impl::refuse_loss() {
                                   std::to_string(one.first_batch + static_cast<std::int64_t>(i)) + ": ";
         restore_before(one);
         throw Error(place + refused_loss(one, error));
-      } catch (...) {  // what the caller is told of
+      } catch (...) {  // what the caller is told of, such as a label that is none
+        restore_before(one);
         return;
       }
     }

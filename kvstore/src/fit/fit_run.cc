@@ -79,6 +79,7 @@ void FitRun::save(const std::string& path) {
 }
 
 bool FitRun::saving() const { return !impl_.writer.idle(); }
-void FitRun::finish_saves() { impl_.writer.wait(); }
+bool FitRun::finish_saves() { return impl_.finish_saves(); }
+const std::string& FitRun::resumed_from() const { return impl_.options.resume; }
 
 }  // namespace heddle

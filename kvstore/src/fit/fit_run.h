@@ -20,6 +20,7 @@
 #include "fit/losses.h"
 #include "fit/mode_scope.h"
 #include "fit/stop_agreement.h"
+#include "stores/agreement.h"
 
 namespace heddle {
 
@@ -77,6 +78,14 @@ struct FitRun::Impl {
   void restore_before(const fit_detail::PendingStep& failed);
   void use_late_values(bool all);
   void write_saves();
+  void end_saves();  // waits for all saves; if one has failed all ranks throw
+  bool finish_saves();
+  std::string reason_of_ranks() const;
+  // Calls call(); if it throws on one rank all ranks throw.
+  template <class Call> void together(const char* what, const Call& call) {
+    const auto text = [&] { return call(), std::string(); };
+    has_others() ? agree(*ranks, "fit", what, text) : void(text());
+  }
   template <class Call> void each_callback(const Call& call);
   std::vector<std::pair<std::string, Generator*>> generators() const;
   std::vector<std::uint64_t> random_positions() const;
@@ -129,6 +138,7 @@ struct FitRun::Impl {
   std::string stop_reason;
   bool wants_stop = false, wants_interrupt = false, has_stepped = false;
   std::exception_ptr interrupt_error;
+  std::exception_ptr save_error;  // of a save of this rank, which other ranks do not know of
 };
 
 struct FitAccess {

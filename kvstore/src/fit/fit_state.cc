@@ -157,7 +157,7 @@ Checkpoint FitRun::Impl::checkpoint() {
                  .notes = options.notes};
   save_generators(all);
   save_buffers(all);
-  save_callbacks(all);
+  together("callbacks", [&] { save_callbacks(all); });
   if (batch > 0) {
     const std::vector<NDArray> state = values.state();
     for (std::size_t i = 0; i < state.size(); ++i)
@@ -172,17 +172,38 @@ Checkpoint FitRun::Impl::checkpoint() {
   return all;
 }
 
-// Of several ranks all end in the step of a loss that is not finite, also those that do not write.
+// Of several ranks all end in the step of a loss that is not finite, and all if rank 0 cannot write.
 void FitRun::Impl::write_saves() {
   if (!saves.empty() && has_others()) limit_pending(0);
   for (const std::string& path : std::exchange(saves, {})) {
     const Checkpoint all = checkpoint();
     if (!trainer.store().residuals().empty()) {
-      writer.wait();  // the residuals of another count are removed, unless the file at `path` needs them
+      end_saves();  // the residuals of another count are removed, unless the file at `path` needs them
       save_residuals(path, trainer);
     }
-    if (handle.rank() == 0) writer.save(path, all);
+    together("save", [&] {
+      if (save_error) std::rethrow_exception(std::exchange(save_error, nullptr));
+      if (handle.rank() == 0) writer.save(path, all);
+    });
   }
+}
+
+void FitRun::Impl::end_saves() {
+  together("save", [&] {
+    if (save_error) std::rethrow_exception(std::exchange(save_error, nullptr));
+    writer.wait();
+  });
+}
+
+// A callback may call it on one rank alone, whose error then waits for the others.
+bool FitRun::Impl::finish_saves() {
+  try {
+    writer.wait();
+  } catch (...) {
+    if (!has_others()) throw;
+    if (!save_error) save_error = std::current_exception();
+  }
+  return !save_error;
 }
 
 bool FitRun::Impl::exists_on_rank_0(const std::string& path) const {
@@ -205,6 +226,9 @@ std::string FitRun::Impl::path_to_resume() const {
   const std::string& path = options.resume;
   const PathPattern pattern(path);
   if (exists_on_rank_0(path)) return path;
+  if (!pattern.has_known_folder())
+    throw InvalidArgument("fit: resume is '" + path +
+                          "'; a place such as {epoch} may be in the file's name, not in its folder's");
   if (pattern.places() == 0) return "";
   if (pattern.counts().empty())
     throw InvalidArgument("fit: resume is '" + path + "'; want a path, or one with {epoch} or {step}");

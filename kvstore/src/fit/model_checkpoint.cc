@@ -1,13 +1,18 @@
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <system_error>
 #include <utility>
 
 #include <heddle/callbacks.h>
+#include <heddle/safetensors.h>
 
 #include "fit/monitor.h"
 #include "fit/path_pattern.h"
 #include "fit/writable.h"
+#include "training/checkpoint_content.h"
+#include "training/residual_files.h"
 
 namespace heddle {
 
@@ -15,13 +20,29 @@ using namespace fit_detail;
 
 namespace {
 
-// The files of a run that went further before it was killed, as older ones: a pattern with {epoch} or {step} alone tells.
+// Whether a file is one that fit() has written, and nothing else of that name.
+bool is_of_fit(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  try {
+    return is_checkpoint_of_fit(load_safetensors_metadata(path));
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// What a run that went further before it was killed has left, as older files: a pattern with {epoch} or {step} alone tells.
 void add_later_files(std::vector<std::string>& files, const PathPattern& pattern, const FitRun& run) {
-  if (pattern.places() != 1) return;
+  if (pattern.places() != 1 || !pattern.has_known_folder()) return;
   const std::int64_t done = pattern.counts() == "epoch" ? run.epoch() : run.step();
+  std::map<std::int64_t, std::string> later = pattern.numbered_residuals(run.rank());
+  if (run.rank() == 0)
+    for (const auto& [number, file] : pattern.numbered_files())
+      if (is_of_fit(file)) later[number] = file;
   std::vector<std::string> all;
-  for (const auto& [number, file] : pattern.numbered_files()) {
-    if (number <= done) continue;
+  for (const auto& [number, file] : later) {
+    std::error_code ignored;
+    if (number <= done || std::filesystem::equivalent(file, run.resumed_from(), ignored)) continue;
     std::erase(files, file);
     all.push_back(file);
   }
@@ -61,7 +82,9 @@ void ModelCheckpoint::on_train_begin(FitRun& run) {
   const PathPattern pattern(path_);
   pattern.remove_abandoned_files();  // on each rank, whose residuals are on its host
   if (run.epoch() > 0 || run.batch() > 0) {
-    if (options_.keep > 0 && run.rank() == 0) add_later_files(files_, pattern, run);
+    // The run that is resumed may have saved elsewhere: those files stay.
+    std::erase_if(files_, [&](const std::string& file) { return !pattern.fits(file); });
+    if (options_.keep > 0) add_later_files(files_, pattern, run);
     return;
   }
   best_.reset();
@@ -94,24 +117,29 @@ void ModelCheckpoint::save(FitRun& run, const FitValues& values) {
   if (options_.keep > 0) {
     std::erase(files_, path);  // a path may come again, and is then the newest
     files_.push_back(path);
-    remove_old(run, options_.keep + 1);
+    remove_old(run, options_.keep + 1, false);
   }
   run.save(path);
 }
 
-// The newer files are complete when an old one is removed; the newest one is not written yet.
-void ModelCheckpoint::remove_old(FitRun& run, std::int64_t most) {
-  if (std::ssize(files_) <= most) return;
-  run.finish_saves();
-  while (std::ssize(files_) > most) {
+// The newer files are complete when an old one is removed; the newest one is not written yet. Each rank removes its own
+// residuals beside it. Other ranks than the one that writes know of a file that it is complete when the next one is begun, or
+// at the end: until then all have the name of a removed file, also in checkpoints.
+void ModelCheckpoint::remove_old(FitRun& run, std::int64_t most, bool is_end) {
+  if (std::ssize(files_) <= most || !run.finish_saves()) return;
+  const std::int64_t known = is_end || run.ranks() == 1 ? most : most + 1;
+  const std::int64_t old = std::ssize(files_) - (run.rank() == 0 ? most : known);
+  for (std::int64_t i = 0; i < old; ++i) {
+    const std::string& file = files_[static_cast<std::size_t>(i)];
     std::error_code ignored;
-    if (run.rank() == 0) std::filesystem::remove(files_.front(), ignored);
-    files_.erase(files_.begin());
+    if (run.rank() == 0 && is_of_fit(file)) std::filesystem::remove(file, ignored);
+    remove_residuals(file, run.trainer().store());
   }
+  files_.erase(files_.begin(), files_.begin() + std::max<std::int64_t>(std::ssize(files_) - known, 0));
 }
 
 void ModelCheckpoint::on_train_end(FitRun& run) {
-  if (options_.keep > 0) remove_old(run, options_.keep);
+  if (options_.keep > 0) remove_old(run, options_.keep, true);
 }
 
 CallbackState ModelCheckpoint::state() const {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
-#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "files/atomic_file.h"
+#include "training/residual_files.h"
 
 namespace heddle::fit_detail {
 namespace {
@@ -25,41 +27,101 @@ template <class Text, class Place> void for_parts(std::string_view path, Text te
   }
 }
 
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (std::string_view("^$\\.*+?()[]{}|/").find(c) != std::string_view::npos) result += '\\';
-    result += c;
-  }
-  return result;
+std::string counts_in(std::string_view name) {
+  std::string counts;
+  for_parts(
+      name, [](std::string_view) {},
+      [&](std::string_view place) {
+        if (place == "step" || (place == "epoch" && counts.empty())) counts = place;
+      });
+  return counts;
+}
+
+std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
+
+std::size_t digits_at(std::string_view text, std::size_t begin) {
+  const std::size_t end = text.find_first_not_of("0123456789", begin);
+  return (end == std::string_view::npos ? text.size() : end) - begin;
+}
+
+// Calls use(end) for each place at which a number may end that begins at `begin`, as std::to_string writes it.
+template <class Use> void for_number_ends(std::string_view text, std::size_t begin, Use use) {
+  constexpr std::size_t kMostDigits = 18;  // that an int64_t always has room for
+  const std::size_t most = std::min(digits_at(text, begin), kMostDigits);
+  for (std::size_t count = 1; count <= most; ++count) use(begin + count);
+}
+
+// The same of a value as "%.4f" writes it: "-0.2500", "inf", "-nan".
+template <class Use> void for_value_ends(std::string_view text, std::size_t begin, Use use) {
+  if (text.substr(begin).starts_with('-')) ++begin;
+  for (const char* word : {"inf", "nan"})
+    if (text.substr(begin).starts_with(word)) return use(begin + 3);
+  const std::size_t point = begin + digits_at(text, begin);
+  constexpr std::size_t kDecimals = 4;
+  if (point == begin || point >= text.size() || text[point] != '.') return;
+  if (digits_at(text, point + 1) >= kDecimals) use(point + 1 + kDecimals);
+}
+
+std::string whole(const std::string& path) {
+  std::error_code error;
+  const fs::path all = fs::absolute(path, error);
+  return (error ? fs::path(path) : all).lexically_normal().string();
 }
 
 }  // namespace
 
-PathPattern::PathPattern(const std::string& path)
-    : path_(path), folder_(fs::path(path).parent_path().string()) {
-  if (folder_.empty()) folder_ = ".";
-  is_known_folder_ = folder_.find('{') == std::string::npos;
-  const std::string name = fs::path(path).filename().string();
-  for_parts(
-      name, [](std::string_view) {},
-      [&](std::string_view place) {
-        ++places_;
-        if (place == "step" || (place == "epoch" && counts_.empty())) counts_ = place;
-      });
-  std::string pattern;
+TextPattern::TextPattern(std::string_view text, std::string_view counts) {
   bool is_counted = false;
   for_parts(
-      name, [&](std::string_view text) { pattern += escaped(text); },
+      text,
+      [&](std::string_view part) {
+        if (!part.empty()) parts_.push_back({Kind::text, std::string(part)});
+      },
       [&](std::string_view place) {
-        const bool is_number = place == counts_ && !is_counted;
-        if (is_number) is_counted = true;
-        pattern += is_number                             ? "([0-9]{1,18})"
-                   : place == "epoch" || place == "step" ? "[0-9]{1,18}"
-                                                         : "-?(?:[0-9]+\\.[0-9]+|inf|nan)";
+        const bool is_count = !counts.empty() && place == counts && !is_counted;
+        is_counted = is_counted || is_count;
+        const bool is_number = place == "epoch" || place == "step";
+        parts_.push_back({is_count ? Kind::count : is_number ? Kind::number : Kind::value, ""});
       });
-  name_ = std::regex(pattern);
-  residual_ = std::regex(pattern + "\\.residuals-[0-9]+-[0-9]+-of-[0-9]+");
+}
+
+std::optional<std::int64_t> TextPattern::number_in(std::string_view text) const {
+  if (parts_.size() > text.size()) return std::nullopt;  // each part has a character
+  const auto for_ends = [&](const Part& part, std::size_t begin, auto use) {
+    if (part.kind == Kind::value) return for_value_ends(text, begin, use);
+    if (part.kind != Kind::text) return for_number_ends(text, begin, use);
+    if (text.substr(begin).starts_with(part.text)) use(begin + part.text.size());
+  };
+  // fit[i][at]: whether the parts from i on fit the text from `at` on.
+  std::vector<std::vector<bool>> fit(parts_.size() + 1, std::vector<bool>(text.size() + 1, false));
+  fit.back().back() = true;
+  for (std::size_t i = parts_.size(); i-- > 0;)
+    for (std::size_t at = 0; at < text.size(); ++at)
+      for_ends(parts_[i], at, [&](std::size_t end) { fit[i][at] = fit[i][at] || fit[i + 1][end]; });
+  if (!fit[0][0]) return std::nullopt;
+  std::int64_t number = 0;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {  // of several ways each place is as long as it may be
+    std::size_t last = at;
+    for_ends(parts_[i], at, [&](std::size_t end) {
+      if (fit[i + 1][end]) last = end;
+    });
+    if (parts_[i].kind == Kind::count) std::from_chars(text.data() + at, text.data() + last, number);
+    at = last;
+  }
+  return number;
+}
+
+PathPattern::PathPattern(const std::string& path)
+    : path_(path),
+      folder_(fs::path(path).parent_path().string()),
+      counts_(counts_in(file_name(path))),
+      name_(file_name(path), counts_) {
+  for_parts(
+      folder_, [](std::string_view) {}, [&](std::string_view) { is_known_folder_ = false; });
+  for_parts(
+      file_name(path), [](std::string_view) {}, [&](std::string_view) { ++places_; });
+  if (folder_.empty()) folder_ = ".";
 }
 
 std::string PathPattern::filled(const FitRun& run, const FitValues& values) const {
@@ -81,19 +143,38 @@ std::string PathPattern::filled(const FitRun& run, const FitValues& values) cons
   return result;
 }
 
+bool PathPattern::fits(const std::string& path) const {
+  if (is_known_folder_)
+    return whole(fs::path(path).parent_path() / ".") == whole(folder_ + "/.") && name_.fits(file_name(path));
+  return TextPattern(whole(path_), counts_).fits(whole(path));
+}
+
 std::map<std::int64_t, std::string> PathPattern::numbered_files() const {
   std::map<std::int64_t, std::string> files;
   if (counts_.empty() || !is_known_folder_) return files;
-  std::error_code ignored;
-  for (const auto& one : fs::directory_iterator(folder_, ignored)) {
-    const std::string name = one.path().filename().string();
-    std::smatch found;
-    if (!std::regex_match(name, found, name_)) continue;
-    const std::string digits = found[1];
-    std::int64_t number = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    std::string& file = files[number];  // of several of one number the last name
+  std::error_code error;
+  fs::directory_iterator entries(folder_, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    const std::string name = entries->path().filename().string();
+    const auto number = name_.number_in(name);
+    std::error_code ignored;
+    if (!number || !entries->is_regular_file(ignored)) continue;
+    std::string& file = files[*number];  // of several of one number the last name
     file = std::max(file, (fs::path(path_).parent_path() / name).string());
+  }
+  return files;
+}
+
+std::map<std::int64_t, std::string> PathPattern::numbered_residuals(int rank) const {
+  std::map<std::int64_t, std::string> files;
+  if (counts_.empty() || !is_known_folder_) return files;
+  std::error_code error;
+  fs::directory_iterator entries(folder_, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    const std::string name = entries->path().filename().string();
+    const auto of = checkpoint_of_residuals(name, rank);
+    const auto number = of ? name_.number_in(*of) : std::nullopt;
+    if (number) files[*number] = (fs::path(path_).parent_path() / *of).string();
   }
   return files;
 }
@@ -101,7 +182,8 @@ std::map<std::int64_t, std::string> PathPattern::numbered_files() const {
 void PathPattern::remove_abandoned_files() const {
   if (path_.empty() || !is_known_folder_) return;
   remove_abandoned(folder_, [&](const std::string& name) {
-    return std::regex_match(name, name_) || std::regex_match(name, residual_);
+    const auto of = checkpoint_of_residuals(name, -1);
+    return name_.fits(name) || (of && name_.fits(*of));
   });
 }
 

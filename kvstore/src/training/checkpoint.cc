@@ -1,5 +1,7 @@
 #include <charconv>
 #include <exception>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <heddle/array_error.h>
@@ -149,6 +151,12 @@ Safetensors checkpoint_content(const char* call, const Checkpoint& checkpoint) {
   return content;
 }
 
+bool is_checkpoint_of_fit(const std::map<std::string, std::string>& metadata) {
+  const auto format = metadata.find(kFormatKey);
+  return format != metadata.end() && format->second == kCheckpointFormat &&
+         metadata.contains(kCounter + "fit.epoch");
+}
+
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Where where) {
   const CallSite site(where);
   return in_file_call("save_checkpoint", [&] {
@@ -199,29 +207,42 @@ std::map<std::string, NDArray> residuals_of(const std::string& path, const Train
   return load_residuals(path, steps->second.item<std::int64_t>(), trainer);
 }
 
+// Looks at all of a trainer's state that no other worker has to be asked about.
+void check_trainer(const std::string& path, const Trainer& trainer,
+                   const std::map<std::string, NDArray>& state) {
+  try {
+    trainer.check_state(state);
+  } catch (const InvalidArgument& error) {
+    fail(path, "does not fit: " + error.message());
+  }
+}
+
 // All workers call this function, and all throw if one of them cannot read its files, or they do not fit: else the
 // others would wait for it.
 Content read_together(const std::string& path, const Checkpoint& checkpoint) {
   Trainer& trainer = *checkpoint.trainer;
   Content content;
   std::exception_ptr of_content;  // of this worker's checkpoint
-  bool is_read = false;
   try {
     content.residuals = trainer.store().check_residuals([&] {
       try {
         content = read_content(path, checkpoint);
+        check_trainer(path, trainer, content.trainer);
       } catch (...) {
         of_content = std::current_exception();
         throw;
       }
-      is_read = true;
       return residuals_of(path, trainer, content);
     });
   } catch (const InvalidArgument& error) {
     if (of_content) std::rethrow_exception(of_content);
-    const auto steps = content.trainer.find("steps");
-    if (!is_read || steps == content.trainer.end()) fail(path, "cannot be loaded: " + error.message());
-    const std::string file = residual_file(path, steps->second.item<std::int64_t>(), trainer.store());
+    const auto steps = content.trainer.at("steps").item<std::int64_t>();
+    const std::string file = residual_file(path, steps, trainer.store());
+    std::error_code ignored;
+    if (trainer.store().residuals().empty() && !std::filesystem::exists(file, ignored)) {
+      const std::string text = error.message(), call = "KVStore::set_residuals: ";
+      fail(path, "cannot be loaded: " + (text.starts_with(call) ? text.substr(call.size()) : text));
+    }
     fail(path, "does not fit with '" + file + "': " + error.message() +
                    ". Without these files of all workers residuals begin at 0");
   }

@@ -46,6 +46,11 @@ std::optional<FileName> file_name_from(std::string_view text) {
   return good ? std::optional(name) : std::nullopt;
 }
 
+// Whether a worker removes this file: its own, and rank 0 those of ranks that there are no longer.
+bool is_for(const FileName& name, const FileName& worker) {
+  return name.rank == worker.rank || (worker.rank == 0 && name.rank >= worker.workers);
+}
+
 // Counts of steps and workers of the checkpoint at `path`. -1: there is no checkpoint, or it does not have
 // the count.
 FileName of_checkpoint(const std::string& path) {
@@ -67,27 +72,34 @@ FileName of_checkpoint(const std::string& path) {
   return name;
 }
 
+// Calls use(file, name) for each residual file of the checkpoint at `path`, temporary ones too.
+template <class Use> void for_residual_files(const std::string& path, Use use) {
+  const std::filesystem::path whole(path);
+  const std::filesystem::path folder = whole.has_parent_path() ? whole.parent_path() : ".";
+  const std::string prefix = whole.filename().string() + kMark;
+  std::error_code error;
+  std::filesystem::directory_iterator entries(folder, error);
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    const std::string text = entries->path().filename().string();
+    if (!text.starts_with(prefix)) continue;
+    if (const auto name = file_name_from(std::string_view(text).substr(prefix.size())))
+      use(entries->path(), *name);
+  }
+}
+
 // Removes this worker's residual files of other counts of steps, except those of the checkpoint at `path`.
 // Rank 0 also removes files of ranks that there are no longer, after the run has continued with fewer
 // workers.
 void remove_others(const std::string& path, const FileName& mine) {
   const FileName current = of_checkpoint(path);
-  const std::filesystem::path whole(path);
-  const std::filesystem::path folder = whole.has_parent_path() ? whole.parent_path() : ".";
-  const std::string prefix = whole.filename().string() + kMark;
   std::vector<std::filesystem::path> old;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string text = entry.path().filename().string();
-    if (!text.starts_with(prefix)) continue;
-    const auto name = file_name_from(std::string_view(text).substr(prefix.size()));
-    if (!name) continue;
-    const bool is_mine = name->rank == mine.rank || (mine.rank == 0 && name->rank >= mine.workers);
+  for_residual_files(path, [&](const std::filesystem::path& file, const FileName& name) {
     const auto is_of = [&](const FileName& other) {
-      return name->steps == other.steps && (other.workers < 0 || name->workers == other.workers);
+      return name.steps == other.steps && (other.workers < 0 || name.workers == other.workers);
     };
-    if (is_mine && !is_of(mine) && !is_of(current)) old.push_back(entry.path());
-  }
+    if (is_for(name, mine) && !is_of(mine) && !is_of(current)) old.push_back(file);
+  });
+  std::error_code error;
   for (const auto& one : old) std::filesystem::remove(one, error);
 }
 
@@ -103,6 +115,26 @@ std::string names_of(const Trainer& trainer) {
 std::string residual_file(const std::string& path, std::int64_t steps, const KVStore& store) {
   return path + kMark + std::to_string(steps) + "-" + std::to_string(store.rank()) + "-of-" +
          std::to_string(store.workers());
+}
+
+std::optional<std::string> checkpoint_of_residuals(const std::string& name, int rank) {
+  const std::size_t at = name.rfind(kMark);
+  if (at == std::string::npos || at == 0) return std::nullopt;
+  const std::string_view end = std::string_view(name).substr(at + kMark.size());
+  const auto file = file_name_from(end);
+  if (!file || end.find(".tmp-") != std::string_view::npos || (rank >= 0 && file->rank != rank))
+    return std::nullopt;
+  return name.substr(0, at);
+}
+
+void remove_residuals(const std::string& path, const KVStore& store) {
+  const FileName worker{0, store.rank(), store.workers()};
+  std::vector<std::filesystem::path> old;
+  for_residual_files(path, [&](const std::filesystem::path& file, const FileName& name) {
+    if (is_for(name, worker)) old.push_back(file);
+  });
+  std::error_code error;
+  for (const auto& one : old) std::filesystem::remove(one, error);
 }
 
 // Residuals are saved by key. A key is the index of a parameter, so the parameters must be in the same order.

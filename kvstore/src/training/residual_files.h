@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <heddle/trainer.h>
@@ -19,5 +20,13 @@ std::string residual_file(const std::string& path, std::int64_t steps, const KVS
 // file is damaged, and InvalidArgument if it is for other parameters, or for another order of parameters.
 std::map<std::string, NDArray> load_residuals(const std::string& path, std::int64_t steps,
                                               const Trainer& trainer);
+
+// The name of the checkpoint beside which a file of this name has residuals of a rank; -1: of any. nullopt: the name is
+// another one. Temporary files are none.
+std::optional<std::string> checkpoint_of_residuals(const std::string& name, int rank);
+
+// Removes residual files of the checkpoint at `path`, which is gone, of all counts of steps: those of this rank, and on
+// rank 0 also those of ranks that there are no longer. Errors are ignored.
+void remove_residuals(const std::string& path, const KVStore& store);
 
 }  // namespace heddle

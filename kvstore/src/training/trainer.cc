@@ -15,6 +15,8 @@
 #include <heddle/optimizer_update.h>
 #include <heddle/trainer.h>
 
+#include "stores/agreement.h"
+
 namespace heddle {
 namespace {
 
@@ -168,6 +170,14 @@ std::map<std::string, NDArray> by_key(const std::map<std::string, NDArray>& stat
     }
   }
   return all;
+}
+
+// The entries of the loss scaler.
+std::map<std::string, NDArray> scaler_part(const std::map<std::string, NDArray>& state) {
+  std::map<std::string, NDArray> part;
+  for (const auto& [name, value] : state)
+    if (name.starts_with(kScaler)) part[name.substr(kScaler.size())] = value;
+  return part;
 }
 
 }  // namespace
@@ -535,7 +545,7 @@ void Trainer::check_complete(const std::map<std::string, NDArray>& optimizer, st
   }
 }
 
-void Trainer::set_state(const std::map<std::string, NDArray>& state, Where where) {
+void Trainer::check_state(const std::map<std::string, NDArray>& state, Where where) const {
   const CallSite site(where);
   auto steps = state.find(kSteps);
   if (steps == state.end()) throw InvalidArgument("Trainer::set_state: 'steps' is missing");
@@ -544,15 +554,23 @@ void Trainer::set_state(const std::map<std::string, NDArray>& state, Where where
   auto count = steps->second.item<std::int64_t>();
   if (count < 0) throw InvalidArgument("Trainer::set_state: steps is " + std::to_string(count));
   check_complete(optimizer, count);
-  std::map<std::string, NDArray> of_scaler;
-  for (const auto& [name, value] : state)
-    if (name.starts_with(kScaler)) of_scaler[name.substr(kScaler.size())] = value;
-  const bool sets_scaler = options_.scaler && !of_scaler.empty();
-  if (sets_scaler) options_.scaler->check_state(of_scaler);
-  options_.store->set_optimizer_state(optimizer);
-  if (sets_scaler) options_.scaler->set_state(of_scaler, where);
+  const auto of_scaler = scaler_part(state);
+  if (options_.scaler && !of_scaler.empty()) options_.scaler->check_state(of_scaler);
+}
+
+void Trainer::set_state(const std::map<std::string, NDArray>& state, Where where) {
+  const CallSite site(where);
+  const std::shared_ptr<Communicator> ranks = options_.store->communicator();
+  const auto check = [&] {
+    check_state(state);
+    return std::string();
+  };
+  ranks && ranks->size() > 1 ? agree(*ranks, "Trainer::set_state", "state", check) : void(check());
+  options_.store->set_optimizer_state(by_key(state, state_names(replicas_[0])));
+  const auto of_scaler = scaler_part(state);
+  if (options_.scaler && !of_scaler.empty()) options_.scaler->set_state(of_scaler, where);
   ++resets_;
-  steps_ = count;
+  steps_ = state.at(kSteps).item<std::int64_t>();
   steps_before_updates_ = steps_ - counted_steps();
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) {
     auto key = static_cast<KVStore::Key>(i);

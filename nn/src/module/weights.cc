@@ -112,6 +112,11 @@ WeightReport load_weights(const std::vector<Parameter>& parameters,
     if (!wanted.contains(name))
       report.unexpected.push_back(one.name == name ? name : one.name + ", as " + name);
   if (options.strict && !report.complete()) fail(report.to_string());
+  // Parameters may exchange their values: those that are read here are as they were before.
+  std::set<const Storage*> changed;
+  for (const auto& [value, array] : fitting) changed.insert(value.storage().get());
+  for (auto& [value, array] : fitting)
+    if (changed.contains(array.storage().get())) array = array.copy();
   for (auto& [value, array] : fitting) value.assign(array);
   return report;
 }

@@ -152,6 +152,23 @@ TEST_CASE("fit: a loss that is not finite on one rank ends both before the same 
   }
 }
 
+TEST_CASE("Trainer: a state that one rank refuses is set on none") {
+  std::vector<char> are_unchanged(2);
+  const auto errors = on_two_ranks([&](std::size_t rank, std::shared_ptr<KVStore> store) {
+    FitProgram program({.params = {{"lr", 0.1}, {"momentum", 0.9}}, .store = std::move(store)});
+    program.fit(program.options(1));
+    const FitResult before = program.result({});
+    std::map<std::string, NDArray> state = program.trainer.state();
+    if (rank == 1) state.erase("steps");
+    CHECK(contains(message_of<InvalidArgument>([&] { program.trainer.set_state(state); }),
+                   rank == 1 ? "'steps' is missing" : "rank 1 refused it: Trainer::set_state"));
+    are_unchanged[rank] = program.result({}) == before;
+    program.fit(program.options(1));
+  });
+  CHECK(errors == kNone);
+  CHECK(are_unchanged == std::vector<char>(2, 1));
+}
+
 TEST_CASE("fit: ranks resume at the newest checkpoint that all of them have") {
   TemporaryDirectory one, other;
   const std::vector<FitResult> wanted = trained_on_two_ranks(one.file("run-{step}.heddle"));
@@ -211,6 +228,18 @@ TEST_CASE("fit: if one rank cannot resume none does, and all are put back") {
   errors = refused({one.file("3"), other.file("3")});
   CHECK(contains(errors[0], "rank 1 refused it"));
   CHECK(contains(errors[1], "the file is damaged"));
+  // What only the trainer looks at; without compression no word of residuals.
+  for (const std::string part : {"trainer.", "trainer.steps", "trainer.state.3.bias."}) {
+    CAPTURE(part);
+    Safetensors content = load_safetensors(one.file("3"));
+    std::erase_if(content.arrays, [&](const auto& entry) { return entry.first.starts_with(part); });
+    std::filesystem::remove(other.file("3"));
+    save_safetensors(other.file("3"), content);
+    errors = refused({one.file("3"), other.file("3")});
+    CHECK(contains(errors[0], "rank 1 refused it"));
+    CHECK_FALSE(contains(errors[0], "esiduals begin"));
+    CHECK(contains(errors[1], "does not fit: Trainer::set_state"));
+  }
   // What only fit() looks at.
   Generator noise(1);
   errors = refused({one.file("3"), one.file("3")}, [&](FitOptions& all, std::size_t rank) {

@@ -42,8 +42,8 @@ struct LoaderOptions {
   // lengths of each such array: i64 (batch), or (batch, k) if k of its sizes vary.
   std::vector<double> pad = {};
   std::int64_t pad_multiple = 1;
-  // Which arrays a batch has, in this order, by their numbers among the dataset's and the lengths behind them; one may come
-  // several times. For fit(), which wants labels last: {0, 2, 1} of (tokens, labels, lengths). Empty: all as they are.
+  // Which arrays a batch has, in this order, by their numbers among the dataset's and the lengths behind them; one that comes
+  // several times is one array, no copies. For fit(), which wants labels last: {0, 2, 1} of (tokens, labels, lengths). Empty: all.
   std::vector<int> arrays = {};
   // Changes array `augment_array`, an image (C, H, W).
   std::optional<Augmentation> augment = {};
