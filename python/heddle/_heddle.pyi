@@ -2264,9 +2264,11 @@ class FitRun:
         """Ends the training after this step, or this epoch."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Saves a checkpoint to resume from, while the training goes on."""
+        """
+        Saves a checkpoint to resume from, while the training goes on. All ranks call it, at the same event, since each gives its part: a call on rank 0 alone waits for ever.
+        """
 
-    def finish_saves(self) -> None: ...
+    def finish_saves(self) -> bool: ...
 
 class Callback:
     """
@@ -2354,7 +2356,7 @@ class _Pruning:
         """Chooses anew, and applies the masks."""
 
     def apply(self) -> None:
-        """Multiplies each weight by its mask."""
+        """Makes 0 what the masks have 0 for."""
 
     def keep_zeros(self) -> None:
         """What is 0 now is to stay 0."""
@@ -2417,6 +2419,8 @@ class _Dataset:
     def _arrays(self) -> list[tuple[DType, tuple[int | None, ...]]]: ...
 
 def _object_dataset(object: object, size: int, arrays: Any, varying: bool, length: Any, read_with: Any) -> _Dataset: ...
+
+def _derived_dataset(dataset: _Dataset, size: int, arrays: Any, length: Any) -> _Dataset: ...
 
 def _array_dataset(arrays: list[ArrayLike]) -> _Dataset: ...
 
@@ -2554,7 +2558,7 @@ def load_safetensors(path: str | os.PathLike[str], device: DeviceLike | None = N
 
 def load_safetensors_metadata(path: str | os.PathLike[str]) -> dict[str, str]: ...
 
-def _load_weights(parameters: list[Parameter], arrays: dict[str, NDArray], rename: dict[str, str], ignore: list[str], strict: bool) -> tuple[list[str], list[str], list[str]]: ...
+def _load_weights(parameters: list[Parameter], arrays: dict[str, NDArray], rename: dict[str, str], ignore: list[str], strict: bool) -> tuple[list[str], list[str], list[str], list[str]]: ...
 
 def save_checkpoint(path: str | os.PathLike[str], parameters: Sequence[Parameter] = ..., trainer: Trainer | None = None, generators: dict[str, Generator] = ..., counters: dict[str, int] = ..., arrays: dict[str, NDArray] = ..., notes: dict[str, str] = ...) -> None:
     """Everything that a training run needs to go on. Blocks."""
