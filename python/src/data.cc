@@ -407,7 +407,7 @@ void bind_datasets(nb::module_& m) {
         nb::sig("def _map_dataset(dataset: _Dataset, fn: object, arrays: Any, draws: bool) -> _Dataset"));
 }
 
-// As int_argument(), for which a bool is an int.
+// The value of an argument as int_argument() returns it; a bool is refused, which int_argument() takes for an int.
 std::int64_t int_and_no_bool(ArgumentOf of, nb::handle value, std::int64_t least) {
   if (PyBool_Check(value.ptr())) refuse_type(of, value, "an int");
   return int_argument(of, value, least);

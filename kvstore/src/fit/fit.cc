@@ -319,8 +319,8 @@ void FitRun::Impl::limit_pending(std::size_t most) {
   }
 }
 
-// Of several ranks all have to end after the same step: an error of a value that is asked for here arrives in
-// limit_pending(), which waits for the same losses on each of them.
+// Late values are handed out behind limit_pending() where there are several ranks: that waits for the same losses on each rank, so
+// an error of a loss ends all ranks after the same step.
 void FitRun::Impl::use_late_values(bool all) {
   if (all && has_others()) limit_pending(0);
   while (!late.empty()) {

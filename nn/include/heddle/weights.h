@@ -45,8 +45,8 @@ struct WeightOptions {
 WeightReport load_weights(const std::vector<Parameter>& parameters,
                           const std::map<std::string, NDArray>& arrays, const WeightOptions& options = {},
                           Where where = Where::current());
-// The same for all parameters and buffers of a network, from a file .npz or .safetensors, which is mapped: only what is loaded
-// is read. Throws Error that names the file.
+// Loads net.state(), all parameters and saved buffers, from a file .npz or .safetensors as the function above does from a map. The file is
+// mapped: only what is loaded is read. Throws Error that names the file.
 WeightReport load_weights(const Module& net, const std::string& path, const WeightOptions& options = {},
                           Where where = Where::current());
 

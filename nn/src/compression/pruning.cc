@@ -141,7 +141,8 @@ NDArray flat_magnitudes(const NDArray& weight) {
   return reshape(abs(weight.detach().astype(DType::f32)), {weight.size()});
 }
 
-// Of each `of` neighbours along the axis of the inputs the `keep` largest are ones, the others zeros.
+// A mask with the shape of `weight`: in each group of `of` adjacent elements along `axis` the `keep` elements of largest magnitude
+// are ones, the others zeros.
 NDArray neighbours_mask(const NDArray& weight, int axis, std::int64_t keep, std::int64_t of) {
   const NDArray last = moveaxis(abs(weight.detach().astype(DType::f32)), axis, weight.ndim() - 1);
   const NDArray groups = reshape(last, {weight.size() / of, of});

@@ -38,7 +38,7 @@ typename Primitive::primitive_desc describe(const dnnl::primitive_attr& attribut
   }
 }
 
-// The same of a gradient; `forward` describes the primitive whose gradient it is.
+// The implementation that oneDNN chooses for the gradient of a primitive, which `forward` describes; it uses the caller's scratch memory.
 template <class Primitive, class Forward, class... Arguments>
 typename Primitive::primitive_desc describe_gradient(const Forward& forward, const Arguments&... arguments) {
   if constexpr (requires { typename Primitive::desc; }) {

@@ -127,7 +127,7 @@ TEST_CASE("ModelCheckpoint: each rank removes its residuals beside a checkpoint 
     };
     train(2, "");
     check({"10", "12"});
-    // As if it had been killed when it had gone on: files of later steps are older ones.
+    // A run that is resumed at step 10 finds the file of step 12, which the run that was killed has left, and replaces it.
     if (are_apart) std::filesystem::copy(folders[0].file("10"), folders[1].file("10"));
     train(2, "/10");
     if (are_apart) std::filesystem::remove(folders[1].file("10"));

@@ -22,7 +22,8 @@ struct QuantizedWeights {
 NDArray quantized_linear(const NDArray& x, const QuantizedWeights& weights, LinearOptions options = {},
                          Where where = Where::current());
 
-// As conv1d, conv2d and conv3d of x of any floating dtype: f32. At most 65536 products for each result. No gradient.
+// Convolutions with 8-bit weights; shapes and options are those of conv1d, conv2d and conv3d. x has any floating dtype, the result is f32.
+// Throws InvalidArgument if a result has more than 65536 products. No gradient.
 NDArray quantized_conv1d(const NDArray& x, const QuantizedWeights& weights, const ConvOptions& options = {},
                          Where where = Where::current());
 NDArray quantized_conv2d(const NDArray& x, const QuantizedWeights& weights, const ConvOptions& options = {},

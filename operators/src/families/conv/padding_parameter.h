@@ -9,7 +9,7 @@ namespace heddle::operators_detail {
 
 inline constexpr const char* kPaddings[] = {"same", "valid"};
 
-// Of a convolution with this number of spatial axes.
+// The parameter `padding` of a convolution with `axes` spatial axes.
 template <int axes> struct PaddingOf { Padding padding; };
 template <int axes> struct Parameter<PaddingOf<axes>> {
   static constexpr ParameterType type{ArgumentKind::integers, axes};
