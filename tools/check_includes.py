@@ -43,12 +43,12 @@ LAYERS = {
         "random": ["dtype", "arrays"],
         "files": ["dtype", "arrays"],
     },
-    # Files of a family: *kernels.h are in the layer "kernels", cpu.cc and the folder cpu in "cpu of a family", files
+    # Files of a family: *kernels.h and *functors.h are in the layer "kernels", cpu.cc and the folder cpu in "cpu of a family", files
     # with rules and kernels in "rule and kernel".
     "operators": {
         "core": [],
         "autograd": ["core"],
-        "kernels": [],
+        "kernels": ["core"],
         "cpu": ["core"],
         "cpu of a family": ["core", "cpu", "kernels"],
         "cuda of a family": ["core", "kernels"],
@@ -263,7 +263,7 @@ class Tree:
             for device in ("cpu", "cuda"):
                 if path.stem == device or device in inside:
                     return f"{device} of a family"
-            if path.stem.endswith("kernels"):
+            if path.stem.endswith(("kernels", "functors")):
                 return "kernels"
             return "rule and kernel" if "\nHEDDLE_CPU_KERNELS(" in path.read_text(encoding="utf-8") else folder
 

@@ -14,6 +14,7 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/array_op.h>
 #include <heddle/ndarray.h>
 
 using namespace heddle;
@@ -181,7 +182,7 @@ TEST_CASE("versions count the ops that change a storage") {
 }
 
 TEST_CASE("a device without memory in this build is refused at the call") {
-  CHECK_THROWS_AS(NDArray({2}, DType::f32, Device{DeviceKind::cuda, 0}), InvalidArgument);
+  CHECK_THROWS_AS(NDArray({2}, DType::f32, gpu(gpu_count())), InvalidArgument);
 }
 
 TEST_CASE("memory that is lent from a GPU is out of the CPU's reach, and has an address for streams") {
@@ -191,7 +192,7 @@ TEST_CASE("memory that is lent from a GPU is out of the CPU's reach, and has an 
   const NDArray array(std::make_shared<Storage>(engine, gpu(1), memory->size(), lent), {2}, DType::f32);
   CHECK(array.device() == gpu(1));
   CHECK(array.storage()->device_data() == memory->data());
-  array.fill(1);
+  array_push("set", {}, {array}, [=] { array.data<float>()[0] = 1; });
   CHECK_THROWS_WITH_AS(
       array.wait(),
       "an array of f32 (2,) lies on gpu(1), which the CPU cannot reach; ops on a stream of that device can "

@@ -1,5 +1,5 @@
-// The engine's interface to GPUs. CMake takes either cuda/stream.cc or no_cuda.cc, which define this function and
-// gpu_count of <heddle/device.h>.
+// The engine's interface to GPUs. CMake takes either cuda/stream.cc and cuda/memory.cc or no_cuda.cc, which define these
+// functions, gpu_count of <heddle/device.h> and those of <heddle/gpu_memory.h>.
 #pragma once
 
 #include <memory>
@@ -10,5 +10,7 @@ namespace heddle::detail {
 
 // Throws Error if there is no such GPU, or the build is without CUDA.
 std::unique_ptr<Stream> make_gpu_stream(Device device, Lane lane);
+// A stream calls this when its work has run, before it ends: memory whose owner it is (gpu_memory.h) is freed without it.
+void gpu_stream_ends(void* native) noexcept;
 
 }  // namespace heddle::detail

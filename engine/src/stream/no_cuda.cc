@@ -1,13 +1,33 @@
-// Stands in for cuda/stream.cc in a build without CUDA: no GPUs, and an error that says why.
+// Stands in for cuda/stream.cc and cuda/memory.cc in a build without CUDA: no GPUs, and an error that says why.
 #include <heddle/error.h>
+#include <heddle/gpu_memory.h>
 
 #include "stream/gpu.h"
 
 namespace heddle {
 
+namespace {
+
+[[noreturn]] void refuse_memory() {
+  throw Error("memory of GPUs: this build has no CUDA; configure with -DHEDDLE_CUDA=ON");
+}
+
+}  // namespace
+
 int gpu_count() { return 0; }
 
+std::string gpu_refusal(Device) { return "this build has no CUDA"; }
+std::byte* gpu_allocate(Stream&, Stream&, std::size_t) { refuse_memory(); }
+std::byte* gpu_allocate_for_all(Stream&, std::size_t) { refuse_memory(); }
+void gpu_free(std::byte*) noexcept {}
+GpuMemoryStats gpu_memory_stats(Device) { refuse_memory(); }
+void gpu_memory_trim(Device) {}
+std::byte* gpu_allocate_pinned(std::size_t) { refuse_memory(); }
+void gpu_free_pinned(std::byte*) noexcept {}
+
 namespace detail {
+
+void gpu_stream_ends(void*) noexcept {}
 
 std::unique_ptr<Stream> make_gpu_stream(Device device, Lane) {
   throw Error(device.to_string() + ": this build has no CUDA; configure with -DHEDDLE_CUDA=ON");

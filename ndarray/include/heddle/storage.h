@@ -21,11 +21,11 @@ struct SiteCount;
 // The memory of an array and of its views, and the var that stands for it.
 class Storage {
  public:
-  // Memory is taken from the device's caching allocator at the first data(), and returned when the last array
-  // and the last op that hold this storage are gone.
+  // Memory is taken from the device's caching allocator at the first data(); on a GPU by the op that is issued first.
+  // It is returned when the last array and the last op that hold this storage are gone. InvalidArgument: no such GPU.
   Storage(Engine& engine, Device device, std::size_t bytes);
   // Uses memory that the caller has allocated on that device, aligned for the elements, and holds the pointer as long
-  // as the storage lives. The only way to have an array on a gpu(i).
+  // as the storage lives.
   Storage(Engine& engine, Device device, std::size_t bytes, std::shared_ptr<std::byte> memory);
   ~Storage();
   Storage(const Storage&) = delete;

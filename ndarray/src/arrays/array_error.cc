@@ -3,18 +3,34 @@
 #include <heddle/array_error.h>
 #include <heddle/call_site.h>
 #include <heddle/check.h>
+#include <heddle/gpu_memory.h>
 #include <heddle/storage.h>
+
+#include "arrays/out_of_memory.h"
 
 namespace heddle {
 
 namespace {
 
+// A thread-local and no parameter of OutOfMemory: whoever catches the class needs no device.
+thread_local constinit Device full_device{};
+
+std::string held_text() {
+  if (full_device.kind == DeviceKind::cuda) {
+    const GpuMemoryStats stats = gpu_memory_stats(full_device);
+    return "arrays on " + full_device.to_string() + " hold " + std::to_string(stats.in_use) + " bytes now, " +
+           std::to_string(stats.cached) + " are kept for reuse, and " + std::to_string(stats.free) +
+           " are free";
+  }
+  const AllocatorStats stats = cpu_allocator_stats();
+  return "arrays hold " + std::to_string(stats.in_use) + " bytes now, and " + std::to_string(stats.cached) +
+         " are kept for reuse";
+}
+
 std::string out_of_memory_text(const std::string& asker, std::size_t bytes) {
   const char* op = check::running_op();
-  const AllocatorStats stats = cpu_allocator_stats();
   return "out of memory" + (op ? " in op '" + std::string(op) + "': " : std::string(": ")) + asker +
-         " asks for " + std::to_string(bytes) + " bytes; arrays hold " + std::to_string(stats.in_use) +
-         " bytes now, and " + std::to_string(stats.cached) + " are kept for reuse";
+         " asks for " + std::to_string(bytes) + " bytes; " + held_text();
 }
 
 }  // namespace
@@ -23,6 +39,9 @@ OutOfMemory::OutOfMemory(const std::string& asker, std::size_t bytes)
     : text_(with_call_site(out_of_memory_text(asker, bytes))), bytes_(bytes) {}
 
 namespace ndarray_detail {
+
+NoMemoryOn::NoMemoryOn(Device device) { full_device = device; }
+NoMemoryOn::~NoMemoryOn() { full_device = {}; }
 
 void refuse_undefined(const char* name) {
   throw InvalidArgument(

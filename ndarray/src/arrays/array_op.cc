@@ -9,6 +9,8 @@
 #include <heddle/launch_memory.h>
 #include <heddle/stream_ops.h>
 
+#include "arrays/issuing.h"
+
 namespace heddle {
 
 namespace {
@@ -116,9 +118,24 @@ Stream& KernelContext::stream() const {
   return *stream_;
 }
 
+namespace {
+
+// Drops what fn holds as soon as the op is issued: an array that ends with it frees its memory behind the op's work, on
+// the same stream, so that the next op there can have it. Ops on other streams hold their arrays until they are done.
+struct OnComputeStream {
+  std::function<void(Stream&)> fn;
+  void operator()(Stream& stream) {
+    const ndarray_detail::IssuingOn scope(stream, stream);
+    const std::function<void(Stream&)> issued = std::exchange(fn, nullptr);
+    issued(stream);
+  }
+};
+
+}  // namespace
+
 void ndarray_detail::push_on_gpu(Engine& engine, Device device, const std::function<void(Stream&)>& fn,
                                  const Access& access, std::source_location where) {
-  engine.push_on(engine.stream(device), fn, access, where);
+  engine.push_on(engine.stream(device), OnComputeStream{fn}, access, where);
 }
 
 Access array_access(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes) {

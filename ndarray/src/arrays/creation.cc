@@ -10,6 +10,7 @@
 #include <heddle/number_text.h>
 #include <heddle/parallel.h>
 
+#include "arrays/gpu_copy.h"
 #include "arrays/new_array.h"
 #include "dtype/convert.h"
 
@@ -97,6 +98,11 @@ NDArray arange(Scalar begin, Scalar end, Scalar step, DType dtype, Device device
   const CallSite site(where);
   const std::int64_t length = range_length(begin, end, step);
   NDArray result = ndarray_detail::new_array("arange", {length}, dtype, device);
+  if (ndarray_detail::on_gpu(result)) [[unlikely]] {
+    const bool exact = visit_dtype(dtype, [&]<class T>() { return fits_exactly<T>(begin, step, length); });
+    ndarray_detail::push_gpu_range(result, begin, step, exact);
+    return result;
+  }
   array_push("arange", OpCost::per_element, {}, {result}, [=] {
     visit_dtype(dtype, [&]<class T>() {
       const bool exact = fits_exactly<T>(begin, step, length);
@@ -120,6 +126,9 @@ NDArray eye(std::int64_t n, DType dtype, Device device, Where where) {
 }
 
 template <class T> NDArray array(const std::vector<T>& values, Shape shape, Device device) {
+  if (device.kind == DeviceKind::cuda) [[unlikely]] {
+    return ndarray_detail::in_name_of("array", [&] { return array(values, shape, cpu()).copy_to(device); });
+  }
   NDArray result = ndarray_detail::new_array("array", shape, dtype_of<T>, device);
   if (result.size() != static_cast<std::int64_t>(values.size())) {
     throw InvalidArgument("array: " + std::to_string(values.size()) + " values for shape " +

@@ -3,6 +3,7 @@
 #include <heddle/ndarray.h>
 #include <heddle/var_use.h>
 
+#include "arrays/gpu_copy.h"
 #include "arrays/layout.h"
 #include "arrays/read_now.h"
 #include "arrays/strided_copy.h"
@@ -28,6 +29,8 @@ NDArray new_beside(const NDArray& like, DType dtype, Device device) {
 }
 
 void push_copy(const char* name, const NDArray& source, const NDArray& target) {
+  if (ndarray_detail::on_gpu(source) || ndarray_detail::on_gpu(target)) [[unlikely]]
+    return ndarray_detail::push_gpu_copy(name, source, target);
   array_push(name, OpCost::per_element, {source}, {target},
              [source = source.detach(), target = target.detach()] {
                ndarray_detail::strided_copy(target.shape(), ndarray_detail::target_of(target),
@@ -57,6 +60,8 @@ NDArray copied(const char* name, const NDArray& source, DType dtype, Device devi
 
 template <class T> void push_fill(const NDArray& array, T value) {
   check_target(array, "fill");
+  if (ndarray_detail::on_gpu(array)) [[unlikely]]
+    return ndarray_detail::push_gpu_fill(array, &value, dtype_of<T>);
   array_push("fill", OpCost::per_element, {}, {array}, [value, target = array.detach()] {
     ndarray_detail::strided_copy(
         target.shape(), ndarray_detail::target_of(target),
@@ -214,6 +219,8 @@ NDArray::operator bool() const {
 template <class T> std::vector<T> NDArray::to_vector(Where where) const {
   const CallSite site(where);
   check_dtype("to_vector", dtype_of<T>);
+  if (ndarray_detail::on_gpu(*this)) [[unlikely]]
+    return ndarray_detail::on_cpu(*this).to_vector<T>(where);
   // Bools are read as bytes: a vector<bool> has no memory to copy to.
   using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
   auto values = std::make_shared<std::vector<Element>>(static_cast<std::size_t>(size()));

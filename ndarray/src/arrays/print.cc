@@ -9,6 +9,7 @@
 
 #include <heddle/print_options.h>
 
+#include "arrays/gpu_copy.h"
 #include "arrays/read_now.h"
 #include "dtype/convert.h"
 #include "dtype/float_text.h"
@@ -314,6 +315,8 @@ PrintOptions set_print_options(const PrintOptions& options) {
 std::string NDArray::to_string(Where where) const {
   const CallSite site(where);
   if (!defined()) ndarray_detail::refuse_undefined("to_string");
+  if (ndarray_detail::on_gpu(*this)) [[unlikely]]
+    return ndarray_detail::on_cpu(*this).to_string(where);
   const auto text = std::make_shared<std::string>();
   ndarray_detail::read_now(*this, "to_string", [text, source = detach(), options = options_here] {
     *text = Printer(source, options).text();

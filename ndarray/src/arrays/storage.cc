@@ -3,27 +3,61 @@
 #include <utility>
 
 #include <heddle/array_use.h>
+#include <heddle/gpu_memory.h>
 #include <heddle/ndarray.h>
 #include <heddle/var_use.h>
 
 #include "arrays/cpu_allocator.h"
+#include "arrays/issuing.h"
 #include "arrays/memory_sites.h"
+#include "arrays/out_of_memory.h"
 
 namespace heddle {
 namespace {
+
+thread_local constinit const ndarray_detail::IssuingOn* innermost_issuing = nullptr;
 
 std::string describe(const Storage& storage, const NDArray* array) {
   if (!array) return "a storage of " + std::to_string(storage.bytes()) + " bytes";
   return std::string("an array of ") + name_of(array->dtype()) + " " + array->shape().to_string();
 }
 
-std::byte* allocate(const Storage& storage, const NDArray* array) try {
-  return ndarray_detail::cpu_allocate(storage.bytes());
+// Memory that is first used on the stream of the op that is being issued is taken on that stream. Other memory is there
+// before the host goes on: that of ops which the program pushes on streams, or which read what was never written.
+std::byte* allocate_on_gpu(const Storage& storage, check::AccessKind touch) {
+  if (storage.bytes() == 0) return nullptr;
+  const auto* const issuing = ndarray_detail::IssuingOn::current();
+  if (issuing && issuing->owner.device() == storage.device() && touch != check::AccessKind::read)
+    return gpu_allocate(issuing->stream, issuing->owner, storage.bytes());
+  return gpu_allocate_for_all(storage.engine().stream(storage.device()), storage.bytes());
+}
+
+std::byte* allocate(const Storage& storage, check::AccessKind touch, const NDArray* array) try {
+  if (storage.device().kind == DeviceKind::cpu) [[likely]]
+    return ndarray_detail::cpu_allocate(storage.bytes());
+  std::byte* const made = storage.device().kind == DeviceKind::cuda ? allocate_on_gpu(storage, touch)
+                                                                    : gpu_allocate_pinned(storage.bytes());
+  if (!made && storage.bytes() > 0) throw std::bad_alloc();
+  return made;
 } catch (const std::bad_alloc&) {
+  const ndarray_detail::NoMemoryOn device(storage.device());
   throw OutOfMemory(describe(storage, array), storage.bytes());
 }
 
+void deallocate(Device device, std::byte* block, std::size_t bytes) noexcept {
+  if (device.kind == DeviceKind::cpu) [[likely]]
+    return ndarray_detail::cpu_deallocate(block, bytes);
+  device.kind == DeviceKind::cuda ? gpu_free(block) : gpu_free_pinned(block);
+}
+
 }  // namespace
+
+ndarray_detail::IssuingOn::IssuingOn(Stream& issued_on, Stream& its_owner)
+    : stream(issued_on), owner(its_owner), outer_(innermost_issuing) {
+  innermost_issuing = this;
+}
+ndarray_detail::IssuingOn::~IssuingOn() { innermost_issuing = outer_; }
+const ndarray_detail::IssuingOn* ndarray_detail::IssuingOn::current() { return innermost_issuing; }
 
 void ndarray_detail::refuse_without_engine() {
   throw Error("an array whose engine is destroyed: its values can be read, and no op can have it any more");
@@ -40,9 +74,9 @@ Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_p
       lent_(std::move(memory)),
       data_(lent_.get()),
       count_(lent_ ? nullptr : ndarray_detail::count_storage()) {
-  if (device.kind != DeviceKind::cpu && !lent_) {
-    throw InvalidArgument("Storage: Heddle takes no memory on " + device.to_string() +
-                          " itself; it has cpu devices only, and what a storage is lent");
+  if (device.kind != DeviceKind::cpu && !lent_) [[unlikely]] {
+    if (const std::string why = gpu_refusal(device); !why.empty())
+      throw InvalidArgument("Storage: Heddle takes no memory on " + device.to_string() + ": " + why);
   }
   if (check::enabled()) record_.made(var_);
   if (ArrayUse* const use = ArrayUse::current()) [[unlikely]]
@@ -51,7 +85,7 @@ Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_p
 
 Storage::~Storage() {
   std::byte* block = data_.load(std::memory_order_acquire);
-  if (block && !lent_) ndarray_detail::cpu_deallocate(block, bytes_);
+  if (block && !lent_) deallocate(device_, block, bytes_);
   if (count_) ndarray_detail::end_count(*count_, block ? bytes_ : 0);
 }
 
@@ -59,7 +93,7 @@ void Storage::drop_memory() noexcept {
   if (lent_) return;
   std::byte* const block = data_.exchange(nullptr, std::memory_order_acq_rel);
   if (!block) return;
-  ndarray_detail::cpu_deallocate(block, bytes_);
+  deallocate(device_, block, bytes_);
   if (count_) ndarray_detail::count_freed(*count_, bytes_);
 }
 
@@ -77,12 +111,12 @@ std::byte* Storage::device_data(check::AccessKind touch, const NDArray* seen_as)
   if (block) return block;
   // Several ops that only read may allocate a block at the same time. All of them then use the block that was
   // stored first, and the other blocks are freed.
-  std::byte* fresh = allocate(*this, seen_as);
+  std::byte* fresh = allocate(*this, touch, seen_as);
   if (data_.compare_exchange_strong(block, fresh, std::memory_order_acq_rel)) {
     if (count_) ndarray_detail::count_memory(*count_, bytes_);
     return fresh;
   }
-  ndarray_detail::cpu_deallocate(fresh, bytes_);
+  deallocate(device_, fresh, bytes_);
   return block;
 }
 

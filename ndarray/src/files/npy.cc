@@ -185,7 +185,7 @@ void save_npy(const std::string& path, const NDArray& array, Where where) {
     if (array.dtype() == DType::bf16) {
       throw InvalidArgument("save_npy: npy files have no bf16; save_safetensors() keeps it, or cast to f32");
     }
-    const NDArray values = array.detach().copy();
+    const NDArray values = array.detach().copy_to(cpu());
     values.wait();
     const std::string header = npy_preamble({array.dtype(), false, array.shape()});
     AtomicFile file(path);
@@ -197,6 +197,7 @@ void save_npy(const std::string& path, const NDArray& array, Where where) {
 
 NDArray load_npy(const std::string& path, Device device, Where where) {
   const CallSite site(where);
+  if (device.kind == DeviceKind::cuda) return load_npy(path, cpu(), where).copy_to(device);
   return in_file_call("load_npy", [&] {
     InputFile file(path);
     return read_npy(file, device);

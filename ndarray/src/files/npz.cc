@@ -9,6 +9,7 @@
 #include <heddle/array_op.h>
 #include <heddle/npz.h>
 
+#include "arrays/gpu_copy.h"
 #include "files/atomic_file.h"
 #include "files/npy_reader.h"
 #include "files/path.h"
@@ -192,7 +193,7 @@ Arrays checked(const std::map<std::string, NDArray>& arrays) {
     if (name.find('\0') != std::string::npos || name.size() > kMaxName)
       throw InvalidArgument("save_npz: a name of " + std::to_string(name.size()) + " bytes; wanted at most " +
                             std::to_string(kMaxName) + " without a zero byte");
-    list.emplace_back(name, array.detach().contiguous());
+    list.emplace_back(name, on_cpu(array.detach()).contiguous());
   }
   return list;
 }

@@ -19,6 +19,7 @@
 #include <heddle/array_op.h>
 #include <heddle/safetensors.h>
 
+#include "arrays/gpu_copy.h"
 #include "files/atomic_file.h"
 #include "files/mapped_file.h"
 #include "files/path.h"
@@ -458,7 +459,8 @@ void save_safetensors(const std::string& path, const Safetensors& content, Safet
   const CallSite site(where);
   return ndarray_detail::in_file_call("save_safetensors", [&] {
     check_metadata(path, content);
-    const FileArrays arrays = in_file_order(path, content);
+    FileArrays arrays = in_file_order(path, content);
+    for (auto& [name, array] : arrays) array = ndarray_detail::on_cpu(array);
     const auto write = arrays.empty() ? write_file : write_file_by_op;
     const auto file = write(path, content.metadata, arrays, options);
     file->durable_commit();
@@ -475,9 +477,12 @@ Safetensors load_safetensors(const std::string& path, Device device, Where where
   const CallSite site(where);
   return ndarray_detail::in_file_call("load_safetensors", [&] {
     SafetensorsReader reader(path);
+    const bool on_gpu = device.kind == DeviceKind::cuda;
     Safetensors content{.arrays = {}, .metadata = reader.metadata()};
     for (const ArrayEntry& entry : reader.entries())
-      content.arrays[entry.name] = reader.read_array(entry, device);
+      content.arrays[entry.name] = reader.read_array(entry, on_gpu ? cpu() : device);
+    if (on_gpu)
+      for (auto& [name, array] : content.arrays) array = array.copy_to(device);
     return content;
   });
 }

@@ -81,4 +81,10 @@ void register_cuda_kernels(KernelTable& table);
   void register_##name(KernelTable& table); \
   void register_##name(KernelTable& table)
 
+// Heads the function that registers the GPU kernels of one file, in namespace heddle: it is in a subfolder cuda of its family,
+// whose files only a build with CUDA compiles, .cu files by nvcc.
+#define HEDDLE_CUDA_KERNELS(name)                \
+  void register_cuda_##name(KernelTable& table); \
+  void register_cuda_##name(KernelTable& table)
+
 }  // namespace heddle

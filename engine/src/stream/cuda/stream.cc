@@ -91,6 +91,7 @@ class CudaStream final : public Stream {
   }
   ~CudaStream() override {
     cudaStreamSynchronize(stream_);
+    detail::gpu_stream_ends(stream_);
     cudaStreamDestroy(stream_);
   }
 

@@ -6,6 +6,7 @@
 
 #include <heddle/kernel_context.h>
 
+#include "core/functor.h"
 #include "cpu/loops/block_run.h"
 #include "cpu/loops/map_half.h"
 #include "cpu/loops/map_loop.h"
@@ -13,10 +14,7 @@
 
 namespace heddle::cpu_kernels {
 
-// The type in which integers are computed, at least 32 bits and unsigned. NumPy's integers wrap around. That is
-// undefined for C++'s signed integers, and for small unsigned ones too, because they are promoted to int.
-template <class T>
-using Wrapping = std::make_unsigned_t<std::conditional_t<sizeof(T) <= 4, std::int32_t, std::int64_t>>;
+using functors::Wrapping;
 
 // UnaryRun and BinaryRun for a function object F, with element types T of the operands and R of the result.
 template <class T, class R, class F> struct MapRun {

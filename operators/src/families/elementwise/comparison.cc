@@ -5,11 +5,14 @@
 #include <heddle/elementwise_math.h>
 
 #include "cpu/loops/map.h"
+#include "families/elementwise/comparison_functors.h"
 #include "families/elementwise/rows.h"
 
 namespace heddle::cpu_kernels {
 
 namespace {
+
+using namespace functors;
 
 // The kernel of an operator that yields bools and depends on the sign of integers.
 template <class F>
@@ -18,21 +21,6 @@ void order_kernel(const KernelContext&, const Operand& a, const Operand& b, cons
   if (is_half(dtype)) return map_half_binary<bool>(a, b, y, F{});
   visit_number(dtype, [&]<class T> { map_binary<T, bool>(a, b, y, F{}); });
 }
-
-// Whether two floats are equal, or both NaN.
-struct Same {
-  template <class T> bool operator()(T a, T b) const { return int{a == b} | (int{a != a} & int{b != b}); }
-};
-
-struct LogicalAnd {
-  template <class T> bool operator()(T a, T b) const { return a != T{0} && b != T{0}; }
-};
-struct LogicalOr {
-  template <class T> bool operator()(T a, T b) const { return a != T{0} || b != T{0}; }
-};
-struct LogicalXor {
-  template <class T> bool operator()(T a, T b) const { return (a != T{0}) != (b != T{0}); }
-};
 
 void logical_not_kernel(const KernelContext&, const NDArray& x, const NDArray& y) {
   const auto is_zero = []<class T>(T value) { return value == T{0}; };

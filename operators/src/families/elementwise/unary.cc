@@ -7,45 +7,13 @@
 #include "cpu/loops/map.h"
 #include "cpu/vector_math.h"
 #include "families/elementwise/rows.h"
+#include "families/elementwise/unary_functors.h"
 
 namespace heddle::cpu_kernels {
 
 namespace {
 
-struct Negative {
-  template <class T> T operator()(T x) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return -x;
-    else
-      return static_cast<T>(0 - static_cast<Wrapping<T>>(x));
-  }
-};
-
-struct Abs {
-  template <class T> T operator()(T x) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return std::fabs(x);
-    else if constexpr (std::is_signed_v<T>)
-      return x < 0 ? Negative{}(x) : x;
-    else
-      return x;
-  }
-};
-
-struct Square {
-  template <class T> T operator()(T x) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return x * x;
-    else
-      return static_cast<T>(static_cast<Wrapping<T>>(x) * static_cast<Wrapping<T>>(x));
-  }
-};
-
-struct Relu {
-  template <class T> T operator()(T x) const {
-    return x < T{0} ? T{0} : x;  // NaN stays NaN
-  }
-};
+using namespace functors;
 
 struct Exp {
   template <class T> T operator()(T x) const { return fast_exp(x); }
@@ -54,9 +22,6 @@ struct Log {
   static constexpr bool kInBlocks = true;
   template <class T> T operator()(T x) const { return fast_log(x); }
 };
-struct Sqrt {
-  template <class T> T operator()(T x) const { return std::sqrt(x); }
-};
 struct Tanh {
   template <class T> T operator()(T x) const { return fast_tanh(x); }
 };
@@ -64,26 +29,6 @@ struct Sigmoid {
   template <class T> T operator()(T x) const { return fast_sigmoid(x); }
 };
 
-// Functions of kernels that compute a gradient in one op, from the gradient g of the result y.
-struct AbsGradient {
-  // The last case: x is 0 or NaN.
-  template <class T> T operator()(T g, T x) const { return x > 0 ? g : x < 0 ? -g : x; }
-};
-struct SquareGradient {
-  template <class T> T operator()(T g, T x) const { return 2 * g * x; }
-};
-struct ReluGradient {
-  template <class T> T operator()(T g, T y) const { return y <= 0 ? T{0} : g; }  // g itself if y is NaN
-};
-struct SqrtGradient {
-  template <class T> T operator()(T g, T y) const { return g / (2 * y); }
-};
-struct TanhGradient {
-  template <class T> T operator()(T g, T y) const { return g * (1 - y * y); }
-};
-struct SigmoidGradient {
-  template <class T> T operator()(T g, T y) const { return g * y * (1 - y); }
-};
 }  // namespace
 }  // namespace heddle::cpu_kernels
 

@@ -1,0 +1,12 @@
+# heddle_kernels(TARGET sources...): adds files with kernels to a target. nvcc compiles them, as C++17 and without the project's own
+# flags, which it does not know. HeddleEmulatedGpu.cmake has the function for the emulated GPU.
+find_package(CUDAToolkit REQUIRED)
+function(heddle_kernels target)
+  add_library(${target}_cuda OBJECT ${ARGN})
+  target_include_directories(${target}_cuda PRIVATE src ${PROJECT_SOURCE_DIR}/engine/src)
+  target_link_libraries(${target}_cuda PRIVATE CUDA::cudart)
+  # -fmad=false: a multiply-add rounds once, the CPU's separate operations twice.
+  target_compile_options(${target}_cuda PRIVATE -fmad=false --expt-relaxed-constexpr -Werror=all-warnings -Xcompiler=-Wall,-Wextra)
+  set_target_properties(${target}_cuda PROPERTIES CUDA_STANDARD 17 CUDA_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_cuda>)
+endfunction()

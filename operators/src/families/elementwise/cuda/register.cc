@@ -1,0 +1,116 @@
+// Registers the elementwise kernels for GPUs.
+#include <cstring>
+#include <string>
+
+#include <heddle/error.h>
+
+#include "core/kernel_table.h"
+#include "families/elementwise/cuda/kernels.h"
+#include "families/elementwise/kernels.h"
+
+namespace heddle::cuda_kernels {
+namespace {
+
+// The first element, for work on a stream.
+std::byte* address(const NDArray& array, check::AccessKind touch) {
+  std::byte* const begin = array.storage()->device_data(touch, &array);
+  return begin + array.offset() * static_cast<std::int64_t>(size_of(array.dtype()));
+}
+
+Source array_source(const NDArray& array) {
+  Source source{address(array, check::AccessKind::read), {}, {}};
+  for (int axis = 0; axis < array.ndim(); ++axis) source.strides[axis] = array.strides()[axis];
+  return source;
+}
+
+Source source_of(const Operand& operand, DType dtype) {
+  if (operand.is_array) return array_source(operand.array);
+  Source source{};
+  visit_dtype(dtype, [&]<class T>() {
+    const T value = operand.scalar.as<T>();
+    std::memcpy(source.number, &value, sizeof value);
+  });
+  return source;
+}
+
+// As source_of; numbers of f16 and bf16 are rounded to these and given as float.
+Source computed_source(const Operand& operand, DType dtype) {
+  Source source = source_of(operand, dtype);
+  if (operand.is_array || !is_half(dtype)) return source;
+  const float value = dtype == DType::f16 ? static_cast<float>(operand.scalar.as<Float16>())
+                                          : static_cast<float>(operand.scalar.as<BFloat16>());
+  std::memcpy(source.number, &value, sizeof value);
+  return source;
+}
+
+Elements elements_of(const NDArray& y, DType operands) {
+  Elements elements{};
+  elements.dims = y.ndim();
+  elements.out = address(y, check::AccessKind::write);
+  elements.dtype = static_cast<unsigned char>(operands);
+  elements.result = static_cast<unsigned char>(y.dtype());
+  for (int axis = 0; axis < y.ndim(); ++axis) {
+    elements.sizes[axis] = y.shape()[axis];
+    elements.out_strides[axis] = y.strides()[axis];
+  }
+  return elements;
+}
+
+void check_launch(const KernelContext& context, const char* problem) {
+  if (problem) throw Error("a kernel on " + context.stream().device().to_string() + ": " + problem);
+}
+
+// Kernels have no closure in the table: one function an entry, made from the entry's number.
+template <int entry> void unary(const KernelContext& context, const NDArray& x, const NDArray& y) {
+  if (y.size() == 0) return;
+  Elements elements = elements_of(y, x.dtype());
+  elements.in[0] = array_source(x);
+  check_launch(context, kUnary[entry].launch(context.stream().native(), elements));
+}
+
+template <int entry>
+void binary(const KernelContext& context, const Operand& a, const Operand& b, const NDArray& y) {
+  if (y.size() == 0) return;
+  const DType dtype = (a.is_array ? a : b).array.dtype();
+  Elements elements = elements_of(y, dtype);
+  elements.in[0] = computed_source(a, dtype);
+  elements.in[1] = computed_source(b, dtype);
+  check_launch(context, kBinary[entry].launch(context.stream().native(), elements));
+}
+
+void where_kernel(const KernelContext& context, const NDArray& condition, const Operand& a, const Operand& b,
+                  const NDArray& y) {
+  if (y.size() == 0) return;
+  Elements elements = elements_of(y, y.dtype());
+  elements.in[0] = array_source(condition);
+  elements.in[1] = source_of(a, y.dtype());
+  elements.in[2] = source_of(b, y.dtype());
+  check_launch(context, launch_where(context.stream().native(), elements));
+}
+
+template <int entry, int end> void add_unary(KernelTable& table) {
+  if constexpr (entry < end) {
+    table.add<UnaryKernel>(kUnary[entry].op, DeviceKind::cuda, unary<entry>);
+    add_unary<entry + 1, end>(table);
+  }
+}
+template <int entry, int end> void add_binary(KernelTable& table) {
+  if constexpr (entry < end) {
+    table.add<BinaryKernel>(kBinary[entry].op, DeviceKind::cuda, binary<entry>);
+    add_binary<entry + 1, end>(table);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::cuda_kernels
+
+namespace heddle {
+
+HEDDLE_CUDA_KERNELS(elementwise) {
+  using namespace cuda_kernels;
+  add_unary<0, kUnaryCount>(table);
+  add_binary<0, kBinaryCount>(table);
+  table.add<WhereKernel>("where", DeviceKind::cuda, where_kernel);
+}
+
+}  // namespace heddle

@@ -1,0 +1,12 @@
+#include <emulated_gpu.h>
+
+#include "problems.h"
+
+std::string problems() {
+  heddle::emulated_gpu::check_memory();
+  std::string all;
+  for (const std::string& one : heddle::emulated_gpu::take_problems()) all += one + "\n";
+  return all;
+}
+
+std::uint64_t host_waits() { return heddle::emulated_gpu::host_waits(); }

@@ -1,0 +1,117 @@
+// Memory of GPUs: when it is taken and freed, and what happens without any left.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/engine.h>
+#include <heddle/gpu_memory.h>
+#include <heddle/ndarray.h>
+
+#include "problems.h"
+
+using namespace heddle;
+
+namespace {
+
+std::string message(const NDArray& x) {
+  try {
+    x.wait();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("memory is taken by the first op, and goes back when the array ends") {
+  for (const Scheduler scheduler : {Scheduler::threaded, Scheduler::naive, Scheduler::fuzz}) {
+    CAPTURE(static_cast<int>(scheduler));
+    current_engine().wait_all();  // arrays of the tests before
+    Engine engine({.scheduler = scheduler, .seed = 3});
+    const EngineScope scope(engine);
+    engine.wait_all();
+    const std::size_t before = gpu_memory_stats(gpu(0)).in_use;
+    {
+      const NDArray x({1000}, DType::f32, gpu(0));
+      CHECK(gpu_memory_stats(gpu(0)).in_use == before);
+      x.fill(1);
+      x.wait();
+      CHECK(gpu_memory_stats(gpu(0)).in_use == before + 4000);
+    }
+    engine.wait_all();
+    CHECK(gpu_memory_stats(gpu(0)).in_use == before);
+  }
+  CHECK(problems() == "");
+}
+
+TEST_CASE("arrays that end while ops use them keep their values for these ops") {
+  for (int round = 0; round < 20; ++round) {
+    NDArray x = arange(3000, DType::i32, gpu(0));
+    for (int i = 0; i < 10; ++i)
+      x = x.copy().astype(DType::i64).astype(DType::i32);  // each array ends at once
+    const NDArray back = x.copy_to(cpu());
+    x = NDArray();
+    const NDArray other = full({3000}, -1, DType::i32, gpu(0));
+    CHECK(back.to_vector<std::int32_t>() == arange(3000, DType::i32).to_vector<std::int32_t>());
+    CHECK(other.to_vector<std::int32_t>()[2999] == -1);
+  }
+  CHECK(problems() == "");
+}
+
+TEST_CASE("an op without memory fails with OutOfMemory, and later ones work") {
+  const NDArray kept = ones({10}, DType::f32, gpu(0));
+  const std::size_t total = gpu_memory_stats(gpu(0)).free;
+  const NDArray huge = zeros({static_cast<std::int64_t>(total) * 2}, DType::u8, gpu(0));
+  CHECK_THROWS_AS(huge.wait(), OutOfMemory);
+  const std::string text = message(huge);
+  CHECK(text.find("out of memory in op 'fill': an array of u8 (" + std::to_string(2 * total)) !=
+        std::string::npos);
+  CHECK(text.find("arrays on gpu(0) hold ") != std::string::npos);
+  CHECK(text.find(" are free") != std::string::npos);
+  CHECK(message(huge.copy_to(cpu())) != "");  // poisoned
+  CHECK(kept.copy().to_vector<float>()[9] == 1);
+  CHECK(problems() == "");
+}
+
+TEST_CASE("a pool's memory is used again, for another size after a trim") {
+  const std::size_t free = gpu_memory_stats(gpu(0)).free + gpu_memory_stats(gpu(0)).cached;
+  const auto half = static_cast<std::int64_t>(free / 5 * 3 / sizeof(double));
+  if (free > (std::size_t{1} << 30)) return;  // a real GPU
+  for (int i = 0; i < 3; ++i) {
+    const NDArray x = full({half + i * 1024}, i, DType::f64, gpu(0));
+    CHECK(x[5].item<double>() == i);
+  }
+  CHECK(problems() == "");
+}
+
+TEST_CASE("arrays outlive their engine") {
+  NDArray x;
+  {
+    Engine engine;
+    const EngineScope scope(engine);
+    x = ones({100}, DType::f32, gpu(0));
+    x.wait();
+  }
+  x = NDArray();
+  CHECK(problems() == "");
+}
+
+TEST_CASE("wrong devices are refused at the call") {
+  const int count = gpu_count();
+  std::string text;
+  try {
+    zeros({2}, DType::f32, gpu(count));
+  } catch (const InvalidArgument& error) {
+    text = error.what();
+  }
+  CHECK(text.starts_with("zeros: Heddle takes no memory on " + gpu(count).to_string() +
+                         ": this machine has " + std::to_string(count) + (count == 1 ? " GPU" : " GPUs")));
+}
+
+TEST_CASE("an array that was never written has some values") {
+  CHECK(NDArray({100}, DType::f32, gpu(0)).to_vector<float>().size() == 100);
+  CHECK(NDArray({0}, DType::f32, gpu(0)).to_vector<float>().empty());
+  CHECK(problems() == "");
+}
+
+}  // namespace

@@ -1,0 +1,8 @@
+// What tests ask of the emulated GPU; a real one tells nothing. emulated_problems.cc or real_problems.cc defines it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+std::string problems();      // everything that was found wrong since the last call
+std::uint64_t host_waits();  // how often the host has waited for a device
