@@ -43,8 +43,10 @@ struct Administrated {
     };
     return made;
   }
-  // The value of the last field of the first logged event of that name; empty if no such event is logged.
+  // The value of the last field of the first logged event of that name; empty if no such event is logged. The
+  // server logs events after it has sent the answers they tell of, but before it answers stats().
   std::string why(const std::string& event) {
+    running.server.stats();
     const std::lock_guard guard(mutex);
     for (const ServerEvent& one : log) {
       if (one.name == event) return one.fields.back().second;

@@ -61,8 +61,10 @@ struct Guarded {
                    const std::lock_guard guard(mutex);
                    log.push_back(event);
                  }}) {}
-  // The number of logged events of that name; if `job` is given, only of events of that job.
+  // The number of logged events of that name; if `job` is given, only of events of that job. The server logs
+  // events after it has sent the answers they tell of, but before it answers stats().
   long count(const std::string& event, const std::string& job = "") {
+    running.server.stats();
     const std::lock_guard guard(mutex);
     const std::pair<std::string, std::string> field{"job", job};
     return std::count_if(log.begin(), log.end(), [&](const ServerEvent& one) {
