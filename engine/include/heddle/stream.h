@@ -53,6 +53,9 @@ class Stream {
   // Runs fn on some host thread, after the work enqueued before. fn must neither use a GPU nor wait for a stream. An
   // exception out of fn fails the op that enqueued it.
   virtual void enqueue(std::function<void()> fn) = 0;
+  // Calls fn when the work enqueued before has run, before the op that enqueues is done; an exception out of fn fails that op.
+  // The stream does not wait for fn, unlike for a function given to enqueue(). fn is short, and waits for nothing.
+  virtual void check_when_done(std::function<void()> fn) { enqueue(std::move(fn)); }
   // Copies bytes between any two addresses that the device can reach.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   // The back end's own handle, a cudaStream_t on a GPU; null if it has none.

@@ -33,9 +33,21 @@ class Section {
     std::lock_guard guard(mutex_);
     if (!error_) error_ = std::move(error);
   }
-  std::exception_ptr error() const {
+  // Once the section's work has run: its first error. Calls its checks.
+  std::exception_ptr error() {
     std::lock_guard guard(mutex_);
+    for (const std::function<void()>& check : std::exchange(checks_, {})) {
+      try {
+        check();
+      } catch (...) {
+        if (!error_) error_ = std::current_exception();
+      }
+    }
     return error_;
+  }
+  void add_check(std::function<void()> check) {
+    std::lock_guard guard(mutex_);
+    checks_.push_back(std::move(check));
   }
   void launch(cudaStream_t stream, std::function<void()> fn, Device device) {
     calls_.push_back({this, std::move(fn)});
@@ -57,8 +69,9 @@ class Section {
     }
   }
 
-  mutable std::mutex mutex_;  // guards error_; nothing else is locked while it is held
+  std::mutex mutex_;  // guards error_ and checks_; checks are called while it is held
   std::exception_ptr error_;
+  std::vector<std::function<void()>> checks_;
   std::deque<Call> calls_;  // a deque, since CUDA holds the addresses of its elements
 };
 
@@ -99,6 +112,8 @@ class CudaStream final : public Stream {
     if (!fn) throw InvalidArgument("enqueue: the function is empty");
     section_->launch(stream_, std::move(fn), device());
   }
+
+  void check_when_done(std::function<void()> fn) override { section_->add_check(std::move(fn)); }
 
   void copy(void* to, const void* from, std::size_t bytes) override {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync", device());

@@ -1,21 +1,13 @@
 // Registers the elementwise kernels for GPUs.
 #include <cstring>
-#include <string>
-
-#include <heddle/error.h>
 
 #include "core/kernel_table.h"
+#include "cuda/arrays.h"
 #include "families/elementwise/cuda/kernels.h"
 #include "families/elementwise/kernels.h"
 
 namespace heddle::cuda_kernels {
 namespace {
-
-// The first element, for work on a stream.
-std::byte* address(const NDArray& array, check::AccessKind touch) {
-  std::byte* const begin = array.storage()->device_data(touch, &array);
-  return begin + array.offset() * static_cast<std::int64_t>(size_of(array.dtype()));
-}
 
 Source array_source(const NDArray& array) {
   Source source{address(array, check::AccessKind::read), {}, {}};
@@ -54,10 +46,6 @@ Elements elements_of(const NDArray& y, DType operands) {
     elements.out_strides[axis] = y.strides()[axis];
   }
   return elements;
-}
-
-void check_launch(const KernelContext& context, const char* problem) {
-  if (problem) throw Error("a kernel on " + context.stream().device().to_string() + ": " + problem);
 }
 
 // Kernels have no closure in the table: one function an entry, made from the entry's number.

@@ -1,0 +1,22 @@
+// How a thread of a kernel reports a value that it refuses (data_fault.h).
+#pragma once
+
+#include "cuda/fault_slot.h"
+#include "gpu/kernel.h"
+
+namespace heddle::cuda_kernels {
+
+HEDDLE_DEVICE inline void report(on_gpu::Thread& thread, FaultSlot* slot, long long place,
+                                 unsigned long long value, int kind = 0) {
+  constexpr on_gpu::Order kLocks = on_gpu::Order::acq_rel;
+  while (on_gpu::atomic_exchange<kLocks>(&slot->lock, 1) != 0) thread.pause();
+  if (!on_gpu::atomic_load(&slot->found) || place < on_gpu::atomic_load(&slot->place)) {
+    on_gpu::atomic_store(&slot->kind, kind);
+    on_gpu::atomic_store(&slot->place, place);
+    on_gpu::atomic_store(&slot->value, value);
+    on_gpu::atomic_store(&slot->found, 1);
+  }
+  on_gpu::atomic_exchange<kLocks>(&slot->lock, 0);
+}
+
+}  // namespace heddle::cuda_kernels
