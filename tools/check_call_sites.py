@@ -190,7 +190,7 @@ def sampled(root):
     """The functions that every_operator_test.cc calls."""
     page = root / "docs/operators.md"
     names = set(re.findall(r"^### (\w+)$", page.read_text(encoding="utf-8"), re.M)) if page.exists() else set()
-    for file in (root / "tests/operators/samples").glob("*_samples.cc"):
+    for file in (root / "tests/support/samples").glob("*_samples.cc"):
         names |= set(re.findall(r"\b(\w+)(?=\(|\})", file.read_text(encoding="utf-8")))
     return names
 
