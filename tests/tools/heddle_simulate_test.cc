@@ -131,8 +131,11 @@ TEST_CASE("simulate: of a trace of many steps the one in the middle counts, what
 TEST_CASE("simulate: published models have their published sizes, and lose speed with ranks") {
   const struct {
     const char* name;
-    double parameters;
-  } models[] = {{"vgg16", 138357544}, {"resnet101", 44549160}, {"inception3", 23834568}};
+    double parameters, images;
+  } models[] = {{"vgg16", 138357544, 64},
+                {"resnet101", 44549160, 64},
+                {"inception3", 23834568, 64},
+                {"hepcnn", 594178, 8}};
   for (const auto& model : models) {
     const Outcome outcome = simulate(std::string("--model ") + model.name + " --json --ranks-per-host 4");
     REQUIRE(outcome.status == 0);
@@ -144,7 +147,7 @@ TEST_CASE("simulate: published models have their published sizes, and lose speed
       const Json& ring = row["schemes"][0];
       CHECK(ring["efficiency"].get<double>() <= before + 1e-9);
       CHECK(ring["images_per_second"].get<double>() ==
-            doctest::Approx(64 * row["ranks"].get<double>() / ring["step"].get<double>()));
+            doctest::Approx(model.images * row["ranks"].get<double>() / ring["step"].get<double>()));
       before = ring["efficiency"].get<double>();
     }
   }
@@ -189,7 +192,7 @@ TEST_CASE("simulate: what is wrong is said") {
   } cases[] = {
       {"", "want a trace or --model", 1},
       {trace.path() + " --model vgg16", "want a trace or --model", 1},
-      {"--model lenet", "there is no model 'lenet'; there is inception3, resnet101, vgg16", 1},
+      {"--model lenet", "there is no model 'lenet'; there is hepcnn, inception3, resnet101, vgg16", 1},
       {empty.path(), "no all_reduce", 1},
       {old.path(), "do not say how much they carry", 1},
       {"/nowhere/at/all", "/nowhere/at/all", 1},

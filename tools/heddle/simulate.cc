@@ -111,7 +111,7 @@ void add_step_options(command_line::Command& command, Options& options) {
   command.add_option("trace", options.trace, "a trace that HEDDLE_TRACE=FILE wrote, of one rank; - is stdin");
   command
       .add_option("--model", options.model,
-                  "instead of a trace: inception3, resnet101, vgg16 on an NVIDIA P100")
+                  "instead of a trace: hepcnn on a Xeon Phi; inception3, resnet101, vgg16 on a P100")
       .type_name("NAME");
   command.add_option("--speed", options.speed, "images/s of the model on one rank, if not as published")
       .positive()

@@ -6,6 +6,9 @@
 // published as "Benchmarks: training with NVIDIA DGX-1": Inception V3 142 images/s, VGG-16 154, ResNet-50 219,
 // ResNet-152 91.8. ResNet-101 was not measured there: its time is interpolated between ResNet-50 and -152 by
 // operations: (7.8 - 4.1) / (11.5 - 4.1).
+//
+// HEP-CNN (Kurth et al., "Deep Learning at 15PF", arXiv:1708.05256): 8 images per step on a node of Cori (one Xeon Phi),
+// which is published to reach about 2e12 operations a second; a multiplication with its addition counts as two.
 #include <algorithm>
 #include <stdexcept>
 
@@ -14,7 +17,7 @@
 namespace heddle::tool {
 namespace {
 
-constexpr double kBatch = 64, kFloat = 4;
+constexpr double kFloat = 4;
 // The share of the forward pass in the time of a step: for each matrix product of the forward pass, the
 // backward pass has two.
 constexpr double kForward = 1.0 / 3;
@@ -145,15 +148,29 @@ Network inception3() {
   return net;
 }
 
+Network hepcnn() {
+  Network net;
+  int in = 3;
+  for (const int side : {224, 112, 56, 28, 14}) {
+    net.conv(in, 128, 3, 3, side, 1);
+    in = 128;
+  }
+  net.dense(128, 2);
+  return net;
+}
+
 struct Model {
   const char* name;
   Network (*network)();
-  double images_per_second;
+  double batch, images_per_second;
 };
 
 constexpr double kResNet101 = 1 / (1 / 219.0 + (1 / 91.8 - 1 / 219.0) * (7.8 - 4.1) / (11.5 - 4.1));
-const Model kModels[] = {
-    {"inception3", inception3, 142}, {"resnet101", resnet101, kResNet101}, {"vgg16", vgg16, 154}};
+constexpr double kHepCnn = 2e12 / (3 * 5.3e9);
+const Model kModels[] = {{"hepcnn", hepcnn, 8, kHepCnn},
+                         {"inception3", inception3, 64, 142},
+                         {"resnet101", resnet101, 64, kResNet101},
+                         {"vgg16", vgg16, 64, 154}};
 
 }  // namespace
 
@@ -161,14 +178,15 @@ Step step_of_model(const std::string& name, double images_per_second) {
   const auto* model = std::find_if(std::begin(kModels), std::end(kModels),
                                    [&](const Model& one) { return one.name == name; });
   if (model == std::end(kModels)) {
-    throw std::runtime_error("there is no model '" + name + "'; there is inception3, resnet101, vgg16");
+    throw std::runtime_error("there is no model '" + name +
+                             "'; there is hepcnn, inception3, resnet101, vgg16");
   }
   std::vector<Layer> layers = model->network().layers;
   std::reverse(layers.begin(), layers.end());
   double all = 0, done = 0;
   for (const Layer& layer : layers) all += layer.operations;
-  Step step{
-      name, kBatch / (images_per_second > 0 ? images_per_second : model->images_per_second), 0, kBatch, {}};
+  const double speed = images_per_second > 0 ? images_per_second : model->images_per_second;
+  Step step{name, model->batch / speed, 0, model->batch, {}};
   for (const Layer& layer : layers) {
     done += layer.operations;
     const double ready = step.compute * (kForward + (1 - kForward) * done / all);

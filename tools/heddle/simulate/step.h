@@ -21,8 +21,8 @@ struct Step {
   std::vector<Gradient> gradients;  // all gradients, in the order of `ready`
 };
 
-// The step of a known model (inception3, resnet101 or vgg16) with 64 images. `images_per_second` is the speed
-// of one rank; 0: the published figure. Throws std::runtime_error for another name.
+// The step of a known model: inception3, resnet101 or vgg16 with 64 images, hepcnn with 8. `images_per_second` is the
+// speed of one rank; 0: the published figure. Throws std::runtime_error for another name.
 Step step_of_model(const std::string& name, double images_per_second);
 
 // The median step of a trace of one rank. A step ends with its last all_reduce; a gradient is ready when its
