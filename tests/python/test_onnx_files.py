@@ -261,6 +261,7 @@ def test_a_saved_model_goes_on_behind_recurrent_layers(layer, tmp_path):
     inner = heddle.Input((None, None, 4))
     block = heddle.Model(inner, heddle.Sequential(heddle.Dense(4, 4), getattr(heddle, layer)(4, 4))(inner))
     h = heddle.relu(getattr(heddle, layer)(3, 4)(x))
+    h = heddle.Sequential(heddle.Dense(4, 4), getattr(heddle, layer)(4, 4))(h) * 2
     h = heddle.concat([block(h) + h, getattr(heddle, layer)(4, 2)(h)], axis=2)
     net = heddle.Model(x, [heddle.Dense(6, 2)(h), h * 2])
     net.train(False)
@@ -269,6 +270,15 @@ def test_a_saved_model_goes_on_behind_recurrent_layers(layer, tmp_path):
     given = data.normal(size=(2, 5, 3)).astype(np.float32)
     for computed, wanted in zip(model(given), net(heddle.array(given)), strict=True):
         np.testing.assert_allclose(computed.numpy(), wanted.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"bidirectional": True}, {"last_only": True, "layers": 2}])
+@pytest.mark.parametrize("shape", [(0, 5, 3), (0, 0, 3), (2, 5, 3)])
+def test_saved_recurrent_layers_take_no_examples(options, shape, tmp_path):
+    net = heddle.Sequential(heddle.Gru(3, 4, **options))
+    heddle.onnx.save(net, tmp_path / "net.onnx", (None, None, 3))
+    x = heddle.ones(shape)
+    np.testing.assert_allclose(heddle.onnx.load(tmp_path / "net.onnx")(x).numpy(), net(x).numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_the_use_of_a_last_state_cannot_be_saved(tmp_path):

@@ -56,6 +56,14 @@ def test_weights_of_other_names_are_loaded_from_files_and_mappings(tmp_path):
             call()
 
 
+def test_integers_that_may_not_fit_are_of_another_dtype():
+    for given, fits in (("i8", True), ("i32", False), ("u8", False), ("bool", True), ("f32", False)):
+        weight = heddle.Parameter("w", heddle.zeros(3, "i8"))
+        report = heddle.load_weights([weight], {"w": heddle.ones(3, given)})
+        assert report.complete == fits and report.other_dtype == ([] if fits else [f"w: {given}, wanted i8"])
+        assert weight.value.tolist() == [int(fits)] * 3
+
+
 def test_weights_of_the_network_itself_are_exchanged():
     def values(net):
         return {one.name: np.asarray(one.value).tolist() for one in net.state()}

@@ -19,7 +19,7 @@ struct WeightReport {
   std::vector<std::string>
       unexpected;  // arrays for which there is no parameter; "head.bias, as 9.bias" if it was renamed
   std::vector<std::string> other_shape;  // "0.weight: (3, 4), wanted (4, 3)"
-  // Floating point in place of integers or bool, or the other way: "0.weight: f32, wanted i8".
+  // Floating point in place of integers or the other way, or integers that may not fit: "0.weight: f32, wanted i8".
   std::vector<std::string> other_dtype;
 
   bool complete() const {

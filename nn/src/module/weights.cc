@@ -67,6 +67,12 @@ std::map<std::string, Given> given_by_name(const std::map<std::string, NDArray>&
   return all;
 }
 
+// Floating point is rounded; integers and bool keep their values.
+bool fits(DType given, DType wanted) {
+  if (is_floating(given) || is_floating(wanted)) return is_floating(given) == is_floating(wanted);
+  return promote(given, wanted) == wanted;
+}
+
 }  // namespace
 
 std::string WeightReport::to_string() const {
@@ -101,7 +107,7 @@ WeightReport load_weights(const std::vector<Parameter>& parameters,
     if (array.shape() != value.shape()) {
       report.other_shape.push_back(name + ": " + array.shape().to_string() + ", wanted " +
                                    value.shape().to_string());
-    } else if (is_floating(array.dtype()) != is_floating(value.dtype())) {
+    } else if (!fits(array.dtype(), value.dtype())) {
       report.other_dtype.push_back(name + ": " + name_of(array.dtype()) + ", wanted " +
                                    name_of(value.dtype()));
     } else {

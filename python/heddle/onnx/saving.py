@@ -187,8 +187,6 @@ def results_of(description: Description, index: int) -> int:
     entry = description["modules"][index]
     if "model" in entry:
         return len(entry["model"]["outputs"])
-    if entry.get("sequential"):
-        return results_of(description, entry["sequential"][-1])
     return RESULTS.get(entry.get("layer", ""), 1)
 
 
@@ -363,6 +361,10 @@ def recurrent(writer: Writer, layer: Layer, x: str) -> str:
         whole = np.stack([np.concatenate([in_order(gates, weights[n]) for n in one]) for one in names])
         return writer.constant(f"{layer.path}{names[0][0]}", whole)
 
+    def shaped(y: str, shape: list[int]) -> str:
+        return writer.node("Reshape", [y, writer.constant(f"shape {shape}", np.array(shape))])
+
+    width = len(directions) * options["hidden_size"]
     y = writer.node("Transpose", [x], perm=[1, 0, 2]) if options["batch_first"] else x
     for i in range(options["layers"]):
         last = i + 1 == options["layers"]
@@ -372,10 +374,10 @@ def recurrent(writer: Writer, layer: Layer, x: str) -> str:
         if last and options["last_only"]:
             h = writer.node(kind, inputs, place=1, **attributes)  # (directions, batch, hidden)
             y = writer.node("Transpose", [h], perm=[1, 0, 2])
-            return writer.node("Reshape", [y, writer.constant("shape [0, -1]", np.array([0, -1]))])
+            return shaped(y, [0, width])
         y = writer.node(kind, inputs, **attributes)  # (steps, directions, batch, hidden)
         y = writer.node("Transpose", [y], perm=[2, 0, 1, 3] if last and options["batch_first"] else [0, 2, 1, 3])
-        y = writer.node("Reshape", [y, writer.constant("shape [0, 0, -1]", np.array([0, 0, -1]))])
+        y = shaped(y, [0, 0, width])
     return y
 
 
