@@ -335,6 +335,12 @@ heddle_status heddle_module_training(const heddle_module* module, int32_t* on, h
   });
 }
 
+heddle_status heddle_module_to(heddle_module* module, heddle_device device, heddle_error** error) {
+  return with_module(module, error, "heddle_module_to", [&](const LinkedModule& of, const Engine&) {
+    of.module->to(device_of(device, "heddle_module_to"));
+  });
+}
+
 heddle_status heddle_module_freeze(heddle_module* module, int32_t on, heddle_error** error) {
   return with_module(module, error, "heddle_module_freeze",
                      [&](const LinkedModule& of, const Engine&) { of.module->freeze(on != 0); });

@@ -320,6 +320,21 @@ void bind_module(nb::module_& m) {
           nb::sig("def freeze(self, on: bool = True) -> None"),
           "Parameters require no gradient from then on. Make the trainer afterwards.")
       .def(
+          "to",
+          [](nb::handle self, nb::handle device) {
+            Module& module = self_in("to", self);
+            const Device on = to_device({"to", "device"}, device);
+            in_call("to", [&] {
+              const Where where = python_call_site();
+              const ReleaseGil released;
+              module.to(on, where);
+            });
+            return nb::borrow(self);
+          },
+          "device"_a, nb::sig("def to(self, device: DeviceLike) -> Module"),
+          "Moves parameters, buffers and gradients to a device, with all arrays that share their memory.\n"
+          "Make the trainer afterwards.")
+      .def(
           "autocast",
           [](nb::handle self, nb::handle dtype) {
             Module& module = self_in("autocast", self);

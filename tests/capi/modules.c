@@ -120,6 +120,11 @@ static void a_network_is_trained(heddle_engine* engine) {
   IS(heddle_module_call(net, both, 2, &y, 1, &count, NULL), HEDDLE_INVALID_ARGUMENT);
   heddle_array* wrong = new_vector(engine, kOnes, 3);
   IS(heddle_module_apply(net, wrong, &y, NULL), HEDDLE_INVALID_ARGUMENT);
+  const heddle_device other = {HEDDLE_CPU, 1}, none = {77, 0};
+  OK(heddle_module_to(net, other, NULL));
+  IS(heddle_module_apply(net, x, &y, NULL), HEDDLE_INVALID_ARGUMENT);  // x is on cpu(0)
+  IS(heddle_module_to(net, none, NULL), HEDDLE_INVALID_ARGUMENT);
+  OK(heddle_module_to(net, (heddle_device){HEDDLE_CPU, 0}, NULL));
   OK(heddle_module_freeze(parts[0], 1, NULL));
   OK(heddle_module_arrays(net, HEDDLE_MODULE_PARAMETERS, NULL, 0, &count, NULL));
   CHECK(count == 2);

@@ -73,6 +73,7 @@ TEST_CASE("layers and what is in them name the line of the call") {
   check_site("Module::operator()", [&] { Twice()(rows); });
   check_site("Module::call", [&] { weighted(rows, rows); });
   check_site("Module::run", [&] { net.run({image}); });
+  check_site("Module::to", [&] { Dense(2, 3).to(cpu(1)); });
   check_site("Module::run", [&] { others.run(std::vector<NDArray>{rows}); });
   check_site("summarize", [&] { summarize(net, {image}); });
   check_site("summarize", [&] { summarize(others, std::vector<NDArray>{rows}); });

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/array_op.h>
 #include <heddle/autograd.h>
 #include <heddle/module.h>
 #include <heddle/ops.h>
@@ -300,4 +301,49 @@ TEST_CASE("registering refuses what would be lost") {
   open.set("a", zeros({1}));
   open.remove("a");
   CHECK(names_of(open.state()) == Names{"b", "d"});
+}
+
+TEST_CASE("Module::to moves parameters, buffers, gradients and the arrays that share their memory") {
+  Sequential net{Dense(3, 4), BatchNorm(4)};
+  const NDArray x = arange(6).view({2, 3});
+  sum(square(net(x))).backward();
+  std::vector<std::vector<float>> before;
+  for (const Parameter& one : net.state()) before.push_back(one.value.detach().to_vector<float>());
+  const NDArray weight = net.state()[0].value, row = weight.detach()[0], grad = weight.grad();
+  const std::vector<float> slope = grad.to_vector<float>();
+  net.to(cpu(1));
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const NDArray value = net.state()[i].value;
+    CHECK(value.device() == cpu(1));
+    CHECK(value.detach().to_vector<float>() == before[i]);
+  }
+  CHECK(weight.device() == cpu(1));
+  CHECK(row.device() == cpu(1));
+  CHECK(grad.device() == cpu(1));
+  CHECK(grad.to_vector<float>() == slope);
+  CHECK(net(x.copy_to(cpu(1))).device() == cpu(1));
+  CHECK_THROWS_AS(net(x), InvalidArgument);  // arrays on two devices
+  row.fill(7);
+  CHECK(weight.detach().to_vector<float>()[2] == 7);
+  net.to(cpu());
+  CHECK(net(x).device() == cpu());
+  CHECK(weight.detach().to_vector<float>()[0] == 7);
+}
+
+TEST_CASE("Module::to: layers whose sizes are not known yet make their arrays where the first input is") {
+  Sequential net{Dense(kInferred, 4), BatchNorm(kInferred)};
+  net.to(cpu(1));
+  net(ones({2, 3}, DType::f32, cpu(1)));
+  for (const Parameter& one : net.state()) CHECK(one.value.device() == cpu(1));
+}
+
+TEST_CASE("Module::to leaves all where it was after an error") {
+  Sequential net{Dense(3, 4), Dense(4, 2)};
+  const NDArray bias = net.state()[3].value;
+  array_push("break", {}, {bias.detach()}, [] { throw Error("broken"); });
+  CHECK_THROWS_WITH_AS(net.to(cpu(1)), doctest::Contains("broken"), Error);
+  for (const Parameter& one : net.state()) CHECK(one.value.device() == cpu());
+  CHECK_THROWS_AS(net.to(gpu(77)), Error);
+  for (const Parameter& one : net.state()) CHECK(one.value.device() == cpu());
+  CHECK_THROWS_AS(current_engine().wait_all(), Error);
 }

@@ -57,6 +57,9 @@ class Storage {
   // op uses it. Does nothing with memory that the caller has allocated.
   void drop_memory() noexcept;
 
+  // Exchanges memory and devices with a storage of as many bytes. Call only while no op uses either, nor is pushed.
+  void exchange_memory(Storage& other) noexcept;
+
   // The number of ops pushed so far that change this storage. Autograd uses it to detect that a saved value
   // was overwritten.
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
@@ -72,7 +75,7 @@ class Storage {
   Device device_;
   std::size_t bytes_;
   // Memory that the caller has allocated; null if the allocator provides the memory.
-  const std::shared_ptr<std::byte> lent_;
+  std::shared_ptr<std::byte> lent_;
   std::atomic<std::byte*> data_{nullptr};
   std::atomic<std::uint64_t> version_{0};
   check::Record record_;

@@ -97,6 +97,13 @@ void Storage::drop_memory() noexcept {
   if (count_) ndarray_detail::count_freed(*count_, bytes_);
 }
 
+void Storage::exchange_memory(Storage& other) noexcept {
+  std::swap(device_, other.device_);
+  lent_.swap(other.lent_);
+  std::byte* const own = data_.load(std::memory_order_acquire);
+  data_.store(other.data_.exchange(own, std::memory_order_acq_rel), std::memory_order_release);
+}
+
 std::byte* Storage::data(check::AccessKind touch, const NDArray* seen_as) {
   if (device_.kind == DeviceKind::cuda) [[unlikely]] {
     throw Error(describe(*this, seen_as) + " lies on " + device_.to_string() +

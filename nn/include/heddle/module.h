@@ -61,6 +61,9 @@ class Module {
   void train(bool on = true);
   bool training() const;
   void freeze(bool on = true);  // parameters require no gradient; make the trainer afterwards
+  // Moves parameters, buffers and gradients, here and in all modules inside, with all arrays that share their memory. Waits for their ops; no other
+  // thread may use them meanwhile. Make the trainer afterwards. After an error all is where it was.
+  void to(Device device, Where where = Where::current());
 
   // Calls of this module compute products in bf16 or f16, as in an Autocast, and return f32; f32: not, whatever is around; none: as around them.
   void autocast(std::optional<DType> dtype);
@@ -127,12 +130,6 @@ struct Module::Child {
 };
 
 std::ostream& operator<<(std::ostream& out, const Module& module);  // module.to_string()
-
-namespace nn_detail {
-inline std::span<NDArray> outputs_in(NDArray& one) { return {&one, 1}; }
-inline std::span<NDArray> outputs_in(std::vector<NDArray>& all) { return all; }
-template <class T> std::span<NDArray> outputs_in(T&) { return {}; }
-}  // namespace nn_detail
 
 template <std::invocable Body>
 std::invoke_result_t<Body> Module::call(std::initializer_list<NDArray> arguments, Body&& body, Where where) {

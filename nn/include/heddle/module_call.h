@@ -71,4 +71,10 @@ class ModuleCall {
   std::unique_ptr<std::vector<NDArray>> inputs_;  // null: the module has no hooks
 };
 
+namespace nn_detail {
+inline std::span<NDArray> outputs_in(NDArray& one) { return {&one, 1}; }
+inline std::span<NDArray> outputs_in(std::vector<NDArray>& all) { return all; }
+template <class T> std::span<NDArray> outputs_in(T&) { return {}; }
+}  // namespace nn_detail
+
 }  // namespace heddle

@@ -90,11 +90,11 @@ std::string wanted_input(LayerState& state) {
 
 bool is_given(const OperatorValue* value) { return value && !value->is_none(); }
 
-// The initial value of array i. Sizes are known.
-NDArray initial(LayerState& state, std::size_t i, Generator& generator) {
+// The initial value of array i, on `place` if the layer was given no device. Sizes are known.
+NDArray initial(LayerState& state, std::size_t i, Generator& generator, Device place = cpu()) {
   const LayerRules::Array& rule = state.array(i);
   const OperatorValue* const on = state.find("device");
-  const Device device = is_given(on) ? std::get<Device>(*on) : Device();
+  const Device device = is_given(on) ? std::get<Device>(*on) : place;
   const Shape shape =
       ndarray_detail::in_name_of(state.info.name.c_str(), [&] { return rule.shape.shape(state.sizes()); });
   if (const LoadedShapes* const loaded = LoadedShapes::active()) {
@@ -247,7 +247,7 @@ void Layer::refuse_input(const NDArray& x, const std::string& wanted, const std:
                         x.shape().to_string() + ", wanted is " + wanted);
 }
 
-// Makes the arrays that are pending, on the engine of x. A class of the user's may have replaced some, or removed them.
+// Makes the arrays that are pending, on the engine and device of x. A class of the user's may have replaced some, or removed them.
 // Returns the names of those that it made.
 std::vector<std::string> Layer::make_pending(const NDArray& x) {
   const EngineScope scope(x.engine());
@@ -259,7 +259,7 @@ std::vector<std::string> Layer::make_pending(const NDArray& x) {
     const LayerArray& array = state_->array(i).described;
     ModuleNode::Entry* const entry = node.find(array.name);
     if (!entry || !entry->pending) continue;
-    NDArray value = initial(*state_, i, generator);
+    NDArray value = initial(*state_, i, generator, x.device());
     if (array.trained) set_requires_grad(value, !entry->frozen);
     made.emplace_back(entry, std::move(value));
   }

@@ -199,6 +199,34 @@ void Module::freeze(bool on) {
   });
 }
 
+void Module::to(Device device, Where where) {
+  const CallSite site(where);
+  const NoGrad no_grad;
+  std::vector<std::shared_ptr<Storage>> all;
+  const auto add = [&](const NDArray& array) {
+    if (!array.defined() || array.device() == device) return;
+    if (std::find(all.begin(), all.end(), array.storage()) == all.end()) all.push_back(array.storage());
+  };
+  nn_detail::visit_entries(*node_, [&](const std::string&, const ModuleNode::Entry& entry) {
+    if (entry.pending) return;
+    add(entry.array);
+    if (is_floating(entry.array.dtype())) add(entry.array.grad());
+  });
+  std::vector<NDArray> moved;
+  for (const std::shared_ptr<Storage>& storage : all) {
+    const NDArray bytes(storage, {static_cast<std::int64_t>(storage->bytes())}, DType::u8);
+    moved.push_back(bytes.copy_to(device));
+    storage->engine().push([] {}, {.read = {storage->var()}, .mutate = {storage->var()}, .name = "move"},
+                           CallSite::current());
+  }
+  for (const NDArray& copy : moved) copy.wait();
+  for (const std::shared_ptr<Storage>& storage : all) storage->engine().wait(storage->var());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i]->exchange_memory(*moved[i].storage());
+  ++nn_detail::registrations;
+  nn_detail::modes.fetch_add(all.size() * 0xA24BAED4963EE407u,
+                             std::memory_order_relaxed);  // steps are captured anew
+}
+
 std::ostream& operator<<(std::ostream& out, const Module& module) { return out << module.to_string(); }
 
 std::string Module::class_name() const {

@@ -50,7 +50,7 @@ def _convolution(name, axes, transposed=False):
         inferred = None if d.chance(0.2) else channels
         x = d.floats((d.integer(1, 3), channels, *(d.integer(5, 7) for _ in range(axes))), -1, 1)
         return Case([x], lambda: getattr(heddle, name)(inferred, outputs, kernel, bias=bias, **options),
-                    lambda: getattr(nn, name)(channels, outputs, kernel, bias=bias, **options))  # fmt: skip
+                    lambda: getattr(nn, name)(channels, outputs, kernel, bias=bias, **options), terms=4.0)  # fmt: skip
 
 
 def _pooling(name, axes):

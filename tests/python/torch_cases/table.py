@@ -46,7 +46,7 @@ class Case:
     gradient: bool = True
     second: bool = True  # False where PyTorch has no second gradient
     relative: float = 0.0  # the error relative to the largest number, where PyTorch is not exact in f64
-    terms: float = 1.0  # how large the terms of sums become that are small
+    terms: float = 1.0  # how large the terms, or the parts, of sums become that are small
     training: bool = True  # of layers
     names: dict[str, str] | None = None  # of a layer's arrays in PyTorch, where they differ
     call: Callable | None = None  # how PyTorch's layer is called: (layer, *arrays); as Heddle's where it is None

@@ -48,13 +48,11 @@ HEDDLE_API heddle_status heddle_layer_describe(const heddle_layer* layer, heddle
                                                heddle_error** error);
 HEDDLE_API heddle_status heddle_layer_argument(const heddle_layer* layer, size_t index,
                                                heddle_argument_info* info, heddle_error** error);
-
 HEDDLE_API heddle_status heddle_layer_array(const heddle_layer* layer, size_t index,
                                             heddle_layer_array_info* info, heddle_error** error);
 
-// Makes a module of a layer. `values` are the layer's first arguments in their order, `named` are further
-// arguments; the remaining ones have their defaults. The module's arrays belong to `engine`; null: the
-// default engine.
+// Makes a module of a layer. `values` are the layer's first arguments in their order, `named` are further ones; the others have
+// their defaults. The module's arrays belong to `engine`; null: the default engine.
 HEDDLE_API heddle_status heddle_module_make(const heddle_layer* layer, const heddle_value* values,
                                             size_t value_count, const heddle_named_value* named,
                                             size_t named_count, heddle_engine* engine, heddle_module** module,
@@ -139,8 +137,10 @@ HEDDLE_API heddle_status heddle_module_arrays(const heddle_module* module, int32
 HEDDLE_API heddle_status heddle_module_train(heddle_module* module, int32_t on, heddle_error** error);
 HEDDLE_API heddle_status heddle_module_training(const heddle_module* module, int32_t* on,
                                                 heddle_error** error);
-// `on` 1: freezes the module's parameters: they need no gradient and are not trained. A trainer must be made
-// afterwards.
+// Moves arrays and gradients, here and in all modules inside, to a device, with all that shares their memory. Waits for their
+// ops. Make the trainer afterwards. After an error all is where it was.
+HEDDLE_API heddle_status heddle_module_to(heddle_module* module, heddle_device device, heddle_error** error);
+// `on` 1: freezes the module's parameters: they need no gradient and are not trained. Make the trainer afterwards.
 HEDDLE_API heddle_status heddle_module_freeze(heddle_module* module, int32_t on, heddle_error** error);
 // A text such as "Dense(784, 10)", with a line for each child. Free *text with heddle_text_destroy.
 HEDDLE_API heddle_status heddle_module_text(const heddle_module* module, char** text, heddle_error** error);
