@@ -14,7 +14,6 @@
 #include "cpu/pairwise.h"
 #include "cpu/vector_math.h"
 #include "families/softmax/kernels.h"
-#include "families/softmax/rows.h"
 
 namespace heddle::cpu_kernels {
 namespace {
@@ -162,7 +161,7 @@ void cross_entropy_kernel(const KernelContext&, const NDArray& logits, const NDA
     parallel_for(rows, lines_per_chunk(classes), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         const auto at = static_cast<std::int64_t>(label[row]);
-        if (at < 0 || at >= classes) operators_detail::refuse_label(at, row, classes);
+        if (at < 0 || at >= classes) refuse_label(at, row, classes);
         losses[static_cast<std::size_t>(row)] =
             cross_entropy_row(x + row * classes, p + row * classes, classes, at);
       }

@@ -2,10 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <string>
 
-#include <heddle/error.h>
 #include <heddle/ndarray.h>
 #include <heddle/shape_ops.h>
 
@@ -21,11 +18,6 @@ inline bool are_rows_of_classes(const NDArray& x, const NDArray& labels) {
 inline NDArray rows_of_classes(const NDArray& x) {
   const std::int64_t classes = x.shape()[x.ndim() - 1];
   return reshape(x, {x.size() / classes, classes});
-}
-
-[[noreturn]] inline void refuse_label(std::int64_t label, std::int64_t row, std::int64_t classes) {
-  throw InvalidArgument("cross_entropy: label " + std::to_string(label) + " at row " + std::to_string(row) +
-                        " is outside 0 .. " + std::to_string(classes - 1));
 }
 
 }  // namespace heddle::operators_detail

@@ -1,6 +1,7 @@
 // Chooses the kernels of a reduction by operator and dtype.
 #include "families/reduce/cuda/folds.h"
 #include "families/reduce/cuda/reduce.h"
+#include "families/reduce/cuda/sum_folds.h"
 
 namespace heddle::cuda_kernels {
 namespace {

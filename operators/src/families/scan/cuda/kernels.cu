@@ -1,7 +1,7 @@
 // Scans on a GPU. Where a line is cut, and where a team of threads scans it, sums of floating numbers are joined in an order that is
 // not the CPU's; all other results are the CPU's bits.
+#include "families/scan/cuda/launch_scan.h"
 #include "families/scan/cuda/products.h"
-#include "families/scan/cuda/scan.h"
 
 namespace heddle::cuda_kernels {
 namespace {

@@ -6,7 +6,6 @@
 #include "families/reduce/cuda/kernels.h"
 #include "families/softmax/cuda/kernels.h"
 #include "families/softmax/kernels.h"
-#include "families/softmax/rows.h"
 
 namespace heddle::cuda_kernels {
 namespace {
@@ -46,7 +45,7 @@ void cross_entropy_kernel(const KernelContext& context, const NDArray& logits, c
     check_launch(context, launch_cross_entropy(stream, rows, read<void>(logits), written<void>(probabilities),
                                                losses, fault.slot()));
     fault.check(context, [classes = rows.classes](const FaultSlot& found) {
-      operators_detail::refuse_label(static_cast<std::int64_t>(found.value), found.place, classes);
+      refuse_label(static_cast<std::int64_t>(found.value), found.place, classes);
     });
   }
   check_launch(context, launch_mean_of(stream, losses, rows.rows, written<void>(loss),
