@@ -6,12 +6,15 @@
 #include <type_traits>
 
 #include "core/kernel_table.h"
+#include "core/scaled.h"
 #include "cpu/loops/lines.h"
-#include "cpu/scaled.h"
 #include "cpu/scratch.h"
 #include "families/scan/kernels.h"
+#include "families/scan/products_functors.h"
 
 namespace heddle::cpu_kernels {
+
+using functors::Scaled, functors::WeightedSum;
 
 namespace {
 
@@ -67,46 +70,6 @@ template <class F> void scan_kernel(const KernelContext&, const NDArray& x, cons
   scan.template operator()<float>();
 }
 
-// A sum of terms g[j] times products. To multiply the sum by a factor is not always the same as to multiply
-// each term: a factor of infinity makes NaN of a term that is 0. Terms whose g is 0 are left out.
-struct WeightedSum {
-  Scaled sum;
-  bool any = false, zero = false;  // whether the sum has terms, and whether one is 0
-
-  void multiply(double factor) {
-    sum.multiply(zero && std::isinf(factor) ? std::numeric_limits<double>::quiet_NaN() : factor);
-    zero |= factor == 0;
-  }
-  void add(double term) {
-    if (term == 0) return;
-    sum.add(term);
-    any = true;
-  }
-  double times(const Scaled& factor) const {
-    if (!any) return 0;
-    return zero && std::isinf(factor.value) ? std::numeric_limits<double>::quiet_NaN() : factor.times(sum);
-  }
-};
-
-// The gradient of one line: element i gets the sum over j >= i of g[j] times the product of all x up to j but
-// x[i]. That is the product of the elements before i, times a sum that element i + 1 extends by x[i + 1].
-// Without divisions zeros need no special case.
-template <class T>
-void cumprod_gradient(const T* g, const T* x, T* y, std::int64_t length, std::int64_t step,
-                      WeightedSum* sums) {
-  WeightedSum sum;
-  for (std::int64_t i = length - 1; i >= 0; --i) {
-    if (sum.any) sum.multiply(static_cast<double>(x[(i + 1) * step]));
-    sum.add(static_cast<double>(g[i * step]));
-    sums[i] = sum;
-  }
-  Scaled before{1, 0};
-  for (std::int64_t i = 0; i < length; ++i) {
-    y[i * step] = static_cast<T>(sums[i].times(before));
-    before.multiply(static_cast<double>(x[i * step]));
-  }
-}
-
 void cumprod_gradient_kernel(const KernelContext&, const NDArray& gradient, const NDArray& x,
                              const NDArray& y, int axis) {
   if (y.size() == 0) return;
@@ -118,31 +81,16 @@ void cumprod_gradient_kernel(const KernelContext&, const NDArray& gradient, cons
     lines.run([&](std::int64_t at, std::int64_t width) {
       const Scratch sums(static_cast<std::size_t>(lines.length) * sizeof(WeightedSum));
       for (std::int64_t j = at; j < at + width; ++j)
-        cumprod_gradient(g + j, from + j, to + j, lines.length, lines.inner, sums.as<WeightedSum>());
+        functors::cumprod_gradient(g + j, from + j, to + j, lines.length, lines.inner,
+                                   sums.as<WeightedSum>());
     });
   };
   if (x.dtype() == DType::f64) return compute.template operator()<double>();
   compute.template operator()<float>();
 }
 
-// For each element of one line, the product of the elements before it times that of those after it, without
-// divisions.
-template <class T>
-void exact_product_of_others(const T* x, T* y, std::int64_t length, std::int64_t step, Scaled* behind) {
-  Scaled product{1, 0};
-  for (std::int64_t i = length - 1; i >= 0; --i) {
-    behind[i] = product;
-    product.multiply(static_cast<double>(x[i * step]));
-  }
-  Scaled before{1, 0};
-  for (std::int64_t i = 0; i < length; ++i) {
-    y[i * step] = static_cast<T>(before.times(behind[i]));
-    before.multiply(static_cast<double>(x[i * step]));
-  }
-}
-
 // For each element, the product of the line divided by the element. Lines with a 0, an infinity or NaN, or
-// whose product overflows or underflows on the way, use exact_product_of_others(): subnormal products have
+// whose product overflows or underflows on the way, use functors::product_of_others(): subnormal products have
 // lost digits.
 template <class T>
 void product_of_others(const T* x, T* y, std::int64_t length, std::int64_t step, std::int64_t width,
@@ -165,7 +113,7 @@ void product_of_others(const T* x, T* y, std::int64_t length, std::int64_t step,
   }
   for (std::int64_t j = 0; j < width; ++j) {
     if (!std::isfinite(totals[j]) || least[j] < std::numeric_limits<double>::min())
-      exact_product_of_others(x + j, y + j, length, step, scratch);
+      functors::product_of_others(x + j, y + j, length, step, scratch);
   }
 }
 

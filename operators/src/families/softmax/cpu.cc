@@ -4,11 +4,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <type_traits>
 #include <vector>
 
-#include <heddle/error.h>
 #include <heddle/parallel.h>
 
 #include "core/kernel_table.h"
@@ -152,12 +150,6 @@ double cross_entropy_row(const T* x, T* probabilities, std::int64_t classes, std
   return static_cast<double>(std::log(sum)) - static_cast<double>(x[label] - shift);
 }
 
-void check_label(std::int64_t label, std::int64_t row, std::int64_t classes) {
-  if (label >= 0 && label < classes) return;
-  throw InvalidArgument("cross_entropy: label " + std::to_string(label) + " at row " + std::to_string(row) +
-                        " is outside 0 .. " + std::to_string(classes - 1));
-}
-
 void cross_entropy_kernel(const KernelContext&, const NDArray& logits, const NDArray& labels,
                           const NDArray& probabilities, const NDArray& loss) {
   const std::int64_t rows = logits.shape()[0], classes = logits.shape()[1];
@@ -169,7 +161,7 @@ void cross_entropy_kernel(const KernelContext&, const NDArray& logits, const NDA
     parallel_for(rows, lines_per_chunk(classes), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         const auto at = static_cast<std::int64_t>(label[row]);
-        check_label(at, row, classes);
+        if (at < 0 || at >= classes) refuse_label(at, row, classes);
         losses[static_cast<std::size_t>(row)] =
             cross_entropy_row(x + row * classes, p + row * classes, classes, at);
       }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
+#include <heddle/error.h>
 #include <heddle/kernel_context.h>
 #include <heddle/ndarray.h>
 
@@ -27,5 +29,10 @@ using CrossEntropyKernel = void(const KernelContext& context, const NDArray& log
 using CrossEntropyBackwardKernel = void(const KernelContext& context, const NDArray& grad,
                                         const NDArray& probabilities, const NDArray& labels,
                                         const NDArray& logits_grad);
+
+[[noreturn]] inline void refuse_label(std::int64_t label, std::int64_t row, std::int64_t classes) {
+  throw InvalidArgument("cross_entropy: label " + std::to_string(label) + " at row " + std::to_string(row) +
+                        " is outside 0 .. " + std::to_string(classes - 1));
+}
 
 }  // namespace heddle

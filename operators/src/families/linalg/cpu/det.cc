@@ -5,14 +5,16 @@
 #include <vector>
 
 #include "core/kernel_table.h"
+#include "core/scaled.h"
 #include "cpu/floating.h"
 #include "cpu/gemm.h"
-#include "cpu/scaled.h"
 #include "cpu/scratch.h"
 #include "families/linalg/cpu/lapack.h"
 #include "families/linalg/cpu/matrices.h"
 
 namespace heddle::cpu_kernels {
+
+using functors::Scaled;
 
 namespace {
 

@@ -5,20 +5,22 @@
 #include <cmath>
 #include <cstdint>
 
-namespace heddle::cpu_kernels {
+#include "core/functor.h"
+
+namespace heddle::functors {
 
 // The number value times 2^exponent. Values are kept near 1, so that no product leaves the range.
 struct Scaled {
   double value = 0;
   std::int64_t exponent = 0;
 
-  void multiply(double factor) {
+  HEDDLE_FUNCTOR void multiply(double factor) {
     exponent += exponent_out_of(value) + exponent_out_of(factor);
     value *= factor;
     exponent += exponent_out_of(value);
     if (value == 0 || !std::isfinite(value)) exponent = 0;
   }
-  void add(double term) {
+  HEDDLE_FUNCTOR void add(double term) {
     const bool small = std::abs(value) < kLarge && std::abs(term) < kLarge;
     if (value == 0 || (exponent == 0 && small) || !std::isfinite(value) || !std::isfinite(term)) {
       *this = {value + term, 0};
@@ -30,8 +32,8 @@ struct Scaled {
       *this = {apart < -kNothing ? b : std::ldexp(a, static_cast<int>(apart)) + b, of_term};
     }
   }
-  double number() const { return times({1, 0}); }
-  double times(const Scaled& other) const {
+  HEDDLE_FUNCTOR double number() const { return times({1, 0}); }
+  HEDDLE_FUNCTOR double times(const Scaled& other) const {
     if (value == 0 || other.value == 0) return value * other.value;  // NaN for 0 times infinity
     constexpr std::int64_t kMost = 5000;
     double a = value, b = other.value;
@@ -45,7 +47,7 @@ struct Scaled {
   static constexpr std::int64_t kNothing = 100;
 
   // Divides a number that is far from 1 by a power of two, and returns the exponent.
-  static int exponent_out_of(double& number) {
+  HEDDLE_FUNCTOR static int exponent_out_of(double& number) {
     const double magnitude = std::abs(number);
     if (magnitude == 0 || !std::isfinite(magnitude) || (magnitude > 1 / kLarge && magnitude < kLarge))
       return 0;
@@ -55,4 +57,4 @@ struct Scaled {
   }
 };
 
-}  // namespace heddle::cpu_kernels
+}  // namespace heddle::functors
