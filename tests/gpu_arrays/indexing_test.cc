@@ -39,7 +39,8 @@ DType random_index_dtype(Random& random) {
 // Indices from 0, or with `negative` and a signed dtype from -bound, to bound - 1; sometimes with strides.
 Pair random_indices(Random& random, const Shape& shape, std::int64_t bound, bool negative = true) {
   const DType dtype = random_index_dtype(random);
-  const bool from_end = negative && (dtype == DType::i64 || dtype == DType::i32 || dtype == DType::i16) && random() % 2;
+  const bool from_end =
+      negative && (dtype == DType::i64 || dtype == DType::i32 || dtype == DType::i16) && random() % 2;
   std::vector<std::int64_t> values;
   const std::uint64_t few = random() % 3 == 0 ? 2 : static_cast<std::uint64_t>(bound);
   for (std::int64_t i = 0; i < element_count(shape); ++i) {
@@ -57,7 +58,8 @@ bool same(const Call& call) { return same_bits(call(false), call(true)); }
 const NDArray& of(const Pair& pair, bool there) { return there ? pair.there : pair.here; }
 
 // The gradients of `inputs` through `call` are the CPU's bits.
-bool same_gradients(const std::vector<Pair>& inputs, const std::function<NDArray(const std::vector<NDArray>&)>& call) {
+bool same_gradients(const std::vector<Pair>& inputs,
+                    const std::function<NDArray(const std::vector<NDArray>&)>& call) {
   std::vector<NDArray> found[2];
   for (const bool there : {false, true}) {
     std::vector<NDArray> x;
@@ -155,8 +157,10 @@ TEST_CASE("index_add, index_copy, index_put and put share the indices of all lin
     const std::int64_t many = seed % 3 == 0 ? 20 : seed % 3 == 1 ? 130 : 1500;
     const std::int64_t width = many > 1000 ? 2 : 9;
     const Pair x = floats(random, {12, width}, seed % 2 ? DType::f64 : DType::f32);
-    const Pair at = random_indices(random, {many}, 12), source = floats(random, {many, width}, x.here.dtype());
-    const Pair column = random_indices(random, {many}, width), values = floats(random, {many}, x.here.dtype());
+    const Pair at = random_indices(random, {many}, 12),
+               source = floats(random, {many, width}, x.here.dtype());
+    const Pair column = random_indices(random, {many}, width),
+               values = floats(random, {many}, x.here.dtype());
     CHECK(same([&](bool there) { return index_add(of(x, there), of(at, there), of(source, there)); }));
     CHECK(same([&](bool there) { return index_copy(of(x, there), of(at, there), of(source, there)); }));
     for (const bool adds : {false, true}) {
@@ -174,7 +178,8 @@ TEST_CASE("index_add, index_copy, index_put and put share the indices of all lin
 
 TEST_CASE("gradients of reading and writing by indices are the CPU's bits") {
   Random random(5);
-  const Pair x = floats(random, {10, 6}), source = floats(random, {100, 6}), half = floats(random, {10, 6}, DType::bf16);
+  const Pair x = floats(random, {10, 6}), source = floats(random, {100, 6}),
+             half = floats(random, {10, 6}, DType::bf16);
   const Pair at = random_indices(random, {100}, 10), matrix = random_indices(random, {4, 25}, 10);
   const Pair along = random_indices(random, {10, 70}, 6), written = floats(random, {10, 70});
   const auto on = [](const NDArray& like, const Pair& pair) { return of(pair, like.device() == gpu(0)); };
@@ -183,19 +188,23 @@ TEST_CASE("gradients of reading and writing by indices are the CPU's bits") {
   CHECK(same_gradients({x}, [&](const auto& in) { return gather(in[0], on(in[0], along), 1); }));
   CHECK(same_gradients({x, source}, [&](const auto& in) { return index_add(in[0], on(in[0], at), in[1]); }));
   CHECK(same_gradients({x, source}, [&](const auto& in) { return index_copy(in[0], on(in[0], at), in[1]); }));
-  CHECK(same_gradients({x, written}, [&](const auto& in) { return scatter_max(in[0], on(in[0], along), in[1], 1); }));
+  CHECK(same_gradients({x, written},
+                       [&](const auto& in) { return scatter_max(in[0], on(in[0], along), in[1], 1); }));
   CHECK(same_gradients({x}, [&](const auto& in) { return NDArray(in[0](on(in[0], at), 2)); }));
   CHECK(problems() == "");
 }
 
 TEST_CASE("x[keys] reads and writes with arrays of indices") {
   Random random(6);
-  const Pair x = floats(random, {8, 5, 7}), rows = random_indices(random, {6}, 8), columns = random_indices(random, {6}, 5);
+  const Pair x = floats(random, {8, 5, 7}), rows = random_indices(random, {6}, 8),
+             columns = random_indices(random, {6}, 5);
   const Pair values = floats(random, {6, 7}), inner = random_indices(random, {4, 3}, 7);
   CHECK(same([&](bool there) { return NDArray(of(x, there)(of(rows, there))); }));
   CHECK(same([&](bool there) { return NDArray(of(x, there)(of(rows, there), of(columns, there))); }));
   CHECK(same([&](bool there) { return NDArray(of(x, there)(kAll, Slice{.step = 2}, of(inner, there))); }));
-  CHECK(same([&](bool there) { return NDArray(of(x, there)(of(rows, there), kAll, of(rows, there).astype(DType::i64) * 0)); }));
+  CHECK(same([&](bool there) {
+    return NDArray(of(x, there)(of(rows, there), kAll, of(rows, there).astype(DType::i64) * 0));
+  }));
   CHECK(same([&](bool there) {
     const NDArray y = of(x, there).copy();
     y(of(rows, there), of(columns, there)) = of(values, there);
@@ -215,7 +224,8 @@ TEST_CASE("masked_scatter takes the first values, and its gradient too") {
   for (const std::int64_t count : {1, 31, 32, 2047, 2048, 2049, 5000}) {
     Random random(static_cast<std::uint64_t>(count));
     CAPTURE(count);
-    const Pair x = floats(random, {count}), source = floats(random, {count}), mask_of = floats(random, {count});
+    const Pair x = floats(random, {count}), source = floats(random, {count}),
+               mask_of = floats(random, {count});
     CHECK(same([&](bool there) {
       return masked_scatter(of(x, there), of(mask_of, there) > 0.5, of(source, there));
     }));
@@ -294,7 +304,8 @@ TEST_CASE("weights of embedding_bag, and row-sparse gradients") {
 }
 
 TEST_CASE("an index out of range is the CPU's error, of the first one") {
-  const auto indices = [](std::vector<std::int64_t> values, const Shape& shape, Device device, DType dtype = DType::i64) {
+  const auto indices = [](std::vector<std::int64_t> values, const Shape& shape, Device device,
+                          DType dtype = DType::i64) {
     return array(values, shape).astype(dtype).copy_to(device);
   };
   const auto x = [](Device device) { return (arange(12, DType::f32) + 1).reshape({3, 4}).copy_to(device); };
@@ -307,13 +318,17 @@ TEST_CASE("an index out of range is the CPU's error, of the first one") {
   check_error([&](Device on) { return take_along_axis(x(on), indices({0, 4}, {1, 2}, on), 1); });
   check_error([&](Device on) { return scatter(x(on), indices({0, 4, 1, 5}, {2, 2}, on), 1, 1); });
   check_error([&](Device on) { return scatter_add(x(on), indices({3, 0}, {1, 2}, on), 1, 0); });
-  check_error([&](Device on) { return index_add(x(on), indices({0, 7}, {2}, on), ones({3, 2}, DType::f32, on), 1); });
+  check_error([&](Device on) {
+    return index_add(x(on), indices({0, 7}, {2}, on), ones({3, 2}, DType::f32, on), 1);
+  });
   check_error([&](Device on) {
     return index_put(x(on), {indices({0, 1, 2}, {3}, on), indices({0, 4, 5}, {3}, on)}, 1);
   });
   std::vector<std::int64_t> many(200, 1);
   many[150] = -9, many[170] = 9;
-  check_error([&](Device on) { return index_add(x(on), indices(many, {200}, on), ones({200, 4}, DType::f32, on)); });
+  check_error([&](Device on) {
+    return index_add(x(on), indices(many, {200}, on), ones({200, 4}, DType::f32, on));
+  });
   check_error([&](Device on) { return take(zeros({0, 2}, DType::f32, on), indices({0}, {1}, on)); });
   check_error([&](Device on) { return take(zeros({2, 0}, DType::f32, on), indices({5}, {1}, on)); });
   check_error([&](Device on) { return masked_scatter(x(on), x(on) > 2, ones({4}, DType::f32, on)); });
@@ -328,7 +343,8 @@ TEST_CASE("an index out of range is the CPU's error, of the first one") {
   CHECK(problems() == "");
 }
 
-TEST_CASE("the error of an index reaches what reads the result and nothing else, and names the line of the call") {
+TEST_CASE(
+    "the error of an index reaches what reads the result and nothing else, and names the line of the call") {
   const NDArray x = arange(5, DType::f32).copy_to(gpu(0));
   const NDArray at = array(std::vector<std::int64_t>{1, 7, 2}, {3}).copy_to(gpu(0));
   const std::uint64_t waits = host_waits();

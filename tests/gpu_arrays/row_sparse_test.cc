@@ -18,8 +18,8 @@ namespace {
 
 bool same_rows(const RowSparse& here, const RowSparse& there) {
   const RowSparse a = here.trimmed(), b = there.trimmed();
-  return a.capacity() == b.capacity() && same_bits(a.values(), b.values()) && same_bits(here.rows(), there.rows()) &&
-         same_bits(here.count(), there.count());
+  return a.capacity() == b.capacity() && same_bits(a.values(), b.values()) &&
+         same_bits(here.rows(), there.rows()) && same_bits(here.count(), there.count());
 }
 
 NDArray random_rows(Random& random, std::int64_t count, std::int64_t bound) {
@@ -46,7 +46,8 @@ TEST_CASE("row-sparse arrays are made, retained, added up and made dense as on t
     const Shape shape{bound, width};
     std::vector<RowSparse> here, there;
     for (int k = 0; k < 2; ++k) {
-      const NDArray rows = random_rows(random, count, bound), values = values_of(random, {count, width}, dtype);
+      const NDArray rows = random_rows(random, count, bound),
+                    values = values_of(random, {count, width}, dtype);
       here.push_back(row_sparse(rows, values, shape));
       there.push_back(row_sparse(rows.copy_to(gpu(0)), values.copy_to(gpu(0)), shape));
       CHECK(same_rows(here.back(), there.back()));

@@ -33,26 +33,41 @@ TEST_CASE("tril and triu keep the CPU's elements") {
 
 TEST_CASE("joining, splitting, padding, repeating and reordering work on a GPU, with their gradients") {
   using Call = std::function<NDArray(const NDArray&)>;
-  const std::vector<Call> calls = {
-      [](const NDArray& x) { return concat({x, x * 2}, 1); },
-      [](const NDArray& x) { return stack({x, x}, 1); },
-      [](const NDArray& x) { return split(x, 2, 1)[1]; },
-      [](const NDArray& x) { return pad(x, {1}, {2}); },
-      [](const NDArray& x) { return pad(x, {2, 1}, {1, 3}, PadMode::reflect); },
-      [](const NDArray& x) { return pad(x, {2, 1}, {1, 3}, PadMode::edge); },
-      [](const NDArray& x) { return pad(x, {0, 7}, {0, 3}, PadMode::wrap); },
-      [](const NDArray& x) { return roll(x, {3}, {1}); },
-      [](const NDArray& x) { return roll(x, {-2}); },
-      [](const NDArray& x) { return flip(x); },
-      [](const NDArray& x) { return rot90(x); },
-      [](const NDArray& x) { return tile(x, {2, 3}); },
-      [](const NDArray& x) { return repeat(x, 3, 0); },
-      [](const NDArray& x) { return repeat(x, std::vector<std::int64_t>{1, 0, 2, 1, 3}, 0); },
-      [](const NDArray& x) { return diagonal(x, 1); },
-      [](const NDArray& x) { return diag(diag(x)); },
-      [](const NDArray& x) { return tril(x, -1); },
-      [](const NDArray& x) { return moveaxis(x, {0}, {1}); },
-      [](const NDArray& x) { return block({{x, x}, {x, x}}); }};
+  const std::vector<Call> calls = {[](const NDArray& x) {
+                                     return concat({x, x * 2}, 1);
+                                   },
+                                   [](const NDArray& x) {
+                                     return stack({x, x}, 1);
+                                   },
+                                   [](const NDArray& x) { return split(x, 2, 1)[1]; },
+                                   [](const NDArray& x) { return pad(x, {1}, {2}); },
+                                   [](const NDArray& x) {
+                                     return pad(x, {2, 1}, {1, 3}, PadMode::reflect);
+                                   },
+                                   [](const NDArray& x) {
+                                     return pad(x, {2, 1}, {1, 3}, PadMode::edge);
+                                   },
+                                   [](const NDArray& x) {
+                                     return pad(x, {0, 7}, {0, 3}, PadMode::wrap);
+                                   },
+                                   [](const NDArray& x) { return roll(x, {3}, {1}); },
+                                   [](const NDArray& x) { return roll(x, {-2}); },
+                                   [](const NDArray& x) { return flip(x); },
+                                   [](const NDArray& x) { return rot90(x); },
+                                   [](const NDArray& x) {
+                                     return tile(x, {2, 3});
+                                   },
+                                   [](const NDArray& x) { return repeat(x, 3, 0); },
+                                   [](const NDArray& x) {
+                                     return repeat(x, std::vector<std::int64_t>{1, 0, 2, 1, 3}, 0);
+                                   },
+                                   [](const NDArray& x) { return diagonal(x, 1); },
+                                   [](const NDArray& x) { return diag(diag(x)); },
+                                   [](const NDArray& x) { return tril(x, -1); },
+                                   [](const NDArray& x) { return moveaxis(x, {0}, {1}); },
+                                   [](const NDArray& x) {
+                                     return block({{x, x}, {x, x}});
+                                   }};
   for (std::size_t i = 0; i < calls.size(); ++i) {
     CAPTURE(i);
     std::vector<NDArray> results, gradients;

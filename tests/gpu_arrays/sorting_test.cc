@@ -27,8 +27,8 @@ TEST_CASE("sort, argsort, topk and kthvalue order NaN, zeros and equal elements 
   const Shape shapes[] = {{0}, {1}, {2, 31}, {3, 32}, {33, 2}, {5, 1, 3}, {1023}, {2, 1025}, {2049}, {4100}};
   int seed = 0;
   for (const Shape& shape : shapes) {
-    for (const DType dtype : {kAllDTypes[seed % std::size(kAllDTypes)],
-                              kAllDTypes[(seed + 6) % std::size(kAllDTypes)]}) {
+    for (const DType dtype :
+         {kAllDTypes[seed % std::size(kAllDTypes)], kAllDTypes[(seed + 6) % std::size(kAllDTypes)]}) {
       Random random(static_cast<std::uint64_t>(++seed));
       CAPTURE(shape.to_string());
       CAPTURE(name_of(dtype));
@@ -99,7 +99,8 @@ TEST_CASE("searchsorted and isin find the CPU's places") {
     const NDArray sorted = sort(random_values(random, {seed % 4 == 0 ? 0 : 200}, dtype));
     const Pair list{sorted, sorted.copy_to(gpu(0))}, values = random_pair(random, {20, 9}, dtype);
     for (const bool right : {false, true})
-      CHECK(same_bits(searchsorted(list.here, values.here, right), searchsorted(list.there, values.there, right)));
+      CHECK(same_bits(searchsorted(list.here, values.here, right),
+                      searchsorted(list.there, values.there, right)));
     CHECK(same_bits(isin(values.here, list.here), isin(values.there, list.there)));
   }
   CHECK(problems() == "");

@@ -87,8 +87,7 @@ template <class Flag, class Sink>
 const char* number_flags(cudaStream_t stream, long long count, const Flag& flag, const Sink& sink,
                          long long* space, long long* total) {
   const long long tiles = compact::tiles_of(count);
-  if (const char* problem =
-          compact::launch_tiles(stream, tiles, compact::Count<Flag>{flag, count, space}))
+  if (const char* problem = compact::launch_tiles(stream, tiles, compact::Count<Flag>{flag, count, space}))
     return problem;
   if (const char* problem = exclusive_scan(stream, space, tiles, space + tiles, total)) return problem;
   return compact::launch_tiles(stream, tiles, compact::Number<Flag, Sink>{flag, sink, count, space});

@@ -45,7 +45,8 @@ struct IndexReader {
   bool is_unsigned, from_end;
 
   // The index at an offset, counted from the front; -1 if it is out of range. `place` orders errors.
-  HEDDLE_DEVICE long long read(on_gpu::Thread& thread, long long offset, long long place, int kind = 0) const {
+  HEDDLE_DEVICE long long read(on_gpu::Thread& thread, long long offset, long long place,
+                               int kind = 0) const {
     unsigned long long given;
     if (is_unsigned) {
       given = on_gpu::load<unsigned long long>(data, offset, type);

@@ -1,11 +1,10 @@
 // Short lines are sorted by one block each, in shared memory. Long ones by a radix sort, the lowest digit first: a pass counts the
 // digits of each tile, scans the counts in the order (line, digit, tile), which are then where each tile's keys of a digit go, and
 // moves the keys. All steps are stable.
-#include "cuda/radix_sort.h"
-
 #include <cstdint>
 
 #include "cuda/block_scan.h"
+#include "cuda/radix_sort.h"
 #include "cuda/scan.h"
 
 namespace heddle::cuda_kernels {
@@ -21,8 +20,8 @@ long long tiles_of(long long length) { return (length + kTile - 1) / kTile; }
 
 template <class K>
 const char* launch_blocks(cudaStream_t stream, long long blocks, int threads, const K& kernel) {
-  const cudaError_t status =
-      on_gpu::launch(stream, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)), 0, kernel);
+  const cudaError_t status = on_gpu::launch(stream, dim3(static_cast<unsigned>(blocks)),
+                                            dim3(static_cast<unsigned>(threads)), 0, kernel);
   if (status == cudaSuccess) return nullptr;
   cudaGetLastError();
   return cudaGetErrorString(status);
@@ -196,8 +195,8 @@ Space space_of(std::byte* begin, long long lines, long long length, int key_byte
     space.order[k] = reinterpret_cast<unsigned*>(part(count * sizeof(unsigned)));
   }
   space.counts = reinterpret_cast<long long*>(part(static_cast<std::size_t>(counters) * sizeof(long long)));
-  space.sums = reinterpret_cast<long long*>(
-      part(static_cast<std::size_t>(scan_space(counters)) * sizeof(long long)));
+  space.sums =
+      reinterpret_cast<long long*>(part(static_cast<std::size_t>(scan_space(counters)) * sizeof(long long)));
   space.bytes = used;
   return space;
 }
@@ -208,10 +207,10 @@ const char* sort_short(cudaStream_t stream, const SortJob& job, const Space& spa
   while (padded < job.length) padded *= 2;
   const int threads = padded / 2 < 32 ? 32 : padded / 2 > kBlockThreads ? kBlockThreads : padded / 2;
   sorted = {space.keys[1], space.order[1]};
-  return launch_blocks(stream, job.lines, threads,
-                       SortShort<Key>{reinterpret_cast<const Key*>(space.keys[0]),
-                                      reinterpret_cast<Key*>(space.keys[1]), space.order[1],
-                                      static_cast<int>(job.length), padded});
+  return launch_blocks(
+      stream, job.lines, threads,
+      SortShort<Key>{reinterpret_cast<const Key*>(space.keys[0]), reinterpret_cast<Key*>(space.keys[1]),
+                     space.order[1], static_cast<int>(job.length), padded});
 }
 
 template <class Key>
@@ -222,8 +221,7 @@ const char* sort_long(cudaStream_t stream, const SortJob& job, const Space& spac
     const Key* const keys = reinterpret_cast<const Key*>(space.keys[from]);
     const CountDigits<Key> count{keys, space.counts, job.length, tiles, shift};
     if (const char* problem = launch_blocks(stream, blocks, kBlockThreads, count)) return problem;
-    if (const char* problem =
-            exclusive_scan(stream, space.counts, blocks * kDigits, space.sums, nullptr))
+    if (const char* problem = exclusive_scan(stream, space.counts, blocks * kDigits, space.sums, nullptr))
       return problem;
     const MoveKeys<Key> move{keys,
                              shift == 0 ? nullptr : space.order[from],

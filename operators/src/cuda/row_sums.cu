@@ -1,8 +1,7 @@
-#include "cuda/row_sums.h"
-
 #include "cuda/compact.h"
 #include "cuda/indices.h"
 #include "cuda/row_keys.h"
+#include "cuda/row_sums.h"
 
 namespace heddle::cuda_kernels {
 namespace {
@@ -10,7 +9,8 @@ namespace {
 struct Space {
   SortJob sort;
   const void** rows;
-  long long *numbers, *counts, *total;  // of each sorted entry, that is the first of its index: its row in the result
+  long long *numbers, *counts,
+      *total;  // of each sorted entry, that is the first of its index: its row in the result
   std::size_t bytes;
 };
 
@@ -65,7 +65,8 @@ struct EndRows {
   long long capacity, bound;
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     if (thread.global_index() == 0) *count = *total;
-    for (long long i = *total + thread.global_index(); i < capacity; i += thread.global_size()) rows[i] = bound;
+    for (long long i = *total + thread.global_index(); i < capacity; i += thread.global_size())
+      rows[i] = bound;
   }
 };
 
@@ -152,7 +153,8 @@ const char* sum_rows(cudaStream_t stream, const RowEntries& entries, const Sorte
   if (entries.element_bytes == 8)
     return on_gpu::launch_over(stream, total,
                                SumRows<double>{sorted, entries, numbers, static_cast<double*>(to)});
-  return on_gpu::launch_over(stream, total, SumRows<float>{sorted, entries, numbers, static_cast<float*>(to)});
+  return on_gpu::launch_over(stream, total,
+                             SumRows<float>{sorted, entries, numbers, static_cast<float*>(to)});
 }
 
 template <class Unit>

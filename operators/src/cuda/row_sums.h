@@ -15,8 +15,8 @@ struct RowEntries {
   int element_bytes;
   std::byte* space;  // entries_bytes()
   // For sums, of f32 or f64 rows:
-  const void* factors = nullptr;      // one for each entry, of the dtype of the rows; null: 1
-  const long long* parts = nullptr;   // what rows are divided by before; null: 1
+  const void* factors = nullptr;       // one for each entry, of the dtype of the rows; null: 1
+  const long long* parts = nullptr;    // what rows are divided by before; null: 1
   const long long* part_of = nullptr;  // which of the parts is that of an entry
 };
 

@@ -1,8 +1,7 @@
 // Prefix sums in three steps: those of each tile, those of the tiles' sums, and both added up. Up to kTile values take
 // one step.
-#include "cuda/scan.h"
-
 #include "cuda/block_scan.h"
+#include "cuda/scan.h"
 
 namespace heddle::cuda_kernels {
 namespace {
@@ -16,7 +15,7 @@ long long tiles_of(long long count) { return count <= kTile ? 1 : (count + kTile
 struct ScanTiles {
   long long* values;
   long long count;
-  long long* sums;   // one a tile; with `loops` the sum of all; may be null
+  long long* sums;  // one a tile; with `loops` the sum of all; may be null
   bool loops;
 
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
@@ -64,8 +63,7 @@ const char* scan_tiles(cudaStream_t stream, long long blocks, const ScanTiles& k
 
 long long scan_space(long long count) { return tiles_of(count); }
 
-const char* exclusive_scan(void* on, long long* values, long long count, long long* space,
-                           long long* total) {
+const char* exclusive_scan(void* on, long long* values, long long count, long long* space, long long* total) {
   const auto stream = static_cast<cudaStream_t>(on);
   const long long tiles = tiles_of(count);
   if (tiles == 1) return scan_tiles(stream, 1, {values, count, total, true});

@@ -21,7 +21,7 @@ HEDDLE_DEVICE inline void store_bits(void* to, long long at, int size, unsigned 
 
 // How the bits of a dtype become keys.
 struct KeyRule {
-  int size;  // bytes
+  int size;                                // bytes
   unsigned long long all, sign, infinity;  // infinity is 0 for dtypes that have none; sign for unsigned ones
 
   // The key of a NaN is `all`.
@@ -60,8 +60,8 @@ inline KeyRule key_rule(on_gpu::Type type) {
     default:
       break;
   }
-  const bool has_sign = rule.infinity != 0 || type == Type::i8 || type == Type::i16 || type == Type::i32 ||
-                        type == Type::i64;
+  const bool has_sign =
+      rule.infinity != 0 || type == Type::i8 || type == Type::i16 || type == Type::i32 || type == Type::i64;
   if (has_sign) rule.sign = 1ull << (bits - 1);
   return rule;
 }

@@ -1,8 +1,7 @@
 // Kernels of embedding_bag. A thread has one column of one bag, whose rows it adds up in their order.
-#include "families/indexing/cuda/bags.h"
-
 #include "cuda/indices.h"
 #include "cuda/row_keys.h"
+#include "families/indexing/cuda/bags.h"
 
 namespace heddle::cuda_kernels {
 namespace {
@@ -143,8 +142,13 @@ BagLists bag_lists(const Bags& bags, std::byte* space) {
 
 const char* launch_bags(void* on, const Bags& bags, const BagLists& lists, bool counts) {
   const auto stream = static_cast<cudaStream_t>(on);
-  const MakeLists make{sequence_of(bags.indices), bags.total,  bags.padding, lists.rows, bags.count,
-                       bags.length,               bags.has_offsets ? nullptr : lists.begins};
+  const MakeLists make{sequence_of(bags.indices),
+                       bags.total,
+                       bags.padding,
+                       lists.rows,
+                       bags.count,
+                       bags.length,
+                       bags.has_offsets ? nullptr : lists.begins};
   const long long most = bags.total > bags.count ? bags.total : bags.count + 1;
   if (const char* problem = on_gpu::launch_over(stream, most, make)) return problem;
   if (bags.has_offsets) {

@@ -15,7 +15,7 @@ constexpr long long kBagFault = 1ll << 60;  // a report's place is the position,
 struct Bags {
   Indices indices;
   bool has_offsets;
-  Strided offsets;  // integers (bags)
+  Strided offsets;                 // integers (bags)
   long long count, length, total;  // bags; indices of each bag without offsets; of all
   long long padding;               // the index that counts for nothing; -1: none
   unsigned char mode;              // BagMode

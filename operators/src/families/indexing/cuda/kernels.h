@@ -12,8 +12,8 @@ namespace heddle::cuda_kernels {
 const char* launch_check(void* stream, const Indices& indices);
 
 // y[o, i, k] = x[o, indices[i], k], of sizes outer and inner; x has indices.bound in the middle. x and y are contiguous.
-const char* launch_take(void* stream, const Indices& indices, long long outer, long long inner, int element_bytes,
-                        const void* x, void* y);
+const char* launch_take(void* stream, const Indices& indices, long long outer, long long inner,
+                        int element_bytes, const void* x, void* y);
 // y[i, k] = `one` at k = labels[i], else 0.
 const char* launch_one_hot(void* stream, const Indices& labels, int element_bytes, unsigned long long one,
                            void* y);

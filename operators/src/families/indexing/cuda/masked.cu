@@ -54,7 +54,8 @@ struct EndMasked {
     if (thread.global_index() == 0 && (exact ? found != room : found > room))
       report(thread, slot, 0, static_cast<unsigned long long>(found));
     if (!rest) return;
-    for (long long i = found * element_bytes + thread.global_index(); i < room_bytes; i += thread.global_size())
+    for (long long i = found * element_bytes + thread.global_index(); i < room_bytes;
+         i += thread.global_size())
       rest[i] = 0;
   }
 };
@@ -89,12 +90,9 @@ const char* launch_masked(void* on, const MaskJob& job, std::byte* memory) {
   auto* const total = reinterpret_cast<long long*>(memory);
   if (const char* problem = move_by_size(stream, job, total + 1, total)) return problem;
   const long long bytes = job.into ? 0 : job.room * job.element_bytes;
-  const EndMasked end{total,
-                      job.room,
-                      bytes,
-                      job.element_bytes,
-                      job.exact,
-                      job.into ? nullptr : static_cast<unsigned char*>(job.y),
+  const EndMasked end{total,     job.room,
+                      bytes,     job.element_bytes,
+                      job.exact, job.into ? nullptr : static_cast<unsigned char*>(job.y),
                       job.slot};
   return on_gpu::launch_over(stream, job.exact ? 1 : bytes, end);
 }

@@ -65,12 +65,9 @@ void embedding_bag_kernel(const KernelContext& context, const BagProblem& proble
                           const NDArray& places) {
   const CheckedBags checked(context, problem, indices, weight.shape()[0], false);
   if (y.size() == 0) return;
-  const BagSums sums{read_address(weight),
-                     read_address(sample_weights),
-                     address(y, AccessKind::write),
-                     places.defined() ? written<long long>(places) : nullptr,
-                     row_width(weight.shape()),
-                     static_cast<unsigned char>(y.dtype())};
+  const BagSums sums{read_address(weight),          read_address(sample_weights),
+                     address(y, AccessKind::write), places.defined() ? written<long long>(places) : nullptr,
+                     row_width(weight.shape()),     static_cast<unsigned char>(y.dtype())};
   check_launch(context, launch_bag_sums(context.stream().native(), checked.bags(), checked.lists(), sums));
 }
 
@@ -110,7 +107,8 @@ void add_maxima(const KernelContext& context, const BagProblem& problem, const N
   const std::int64_t rows = whole.shape()[0], width = row_width(whole.shape());
   if (gradient.size() == 0) return;
   const auto table = [&](const NDArray& array, std::int64_t first, AccessKind touch) {
-    Strided made{address(array, touch), 2, {first, width}, {width, 1}, static_cast<unsigned char>(array.dtype())};
+    Strided made{
+        address(array, touch), 2, {first, width}, {width, 1}, static_cast<unsigned char>(array.dtype())};
     return made;
   };
   ScatterJob job{};
@@ -131,13 +129,13 @@ void embedding_bag_gradient_kernel(const KernelContext& context, const BagProble
   if (whole.size() == 0) return;
   if (problem.mode == BagMode::max) return add_maxima(context, problem, gradient, places, whole);
   const GradientEntries made(context, problem, gradient, indices, sample_weights, whole.shape());
-  check_launch(context, add_entries(context.stream().native(), made.entries(),
-                                    address(whole, AccessKind::write)));
+  check_launch(context,
+               add_entries(context.stream().native(), made.entries(), address(whole, AccessKind::write)));
 }
 
 void embedding_bag_rows_kernel(const KernelContext& context, const BagProblem& problem,
-                               const NDArray& gradient, const NDArray& indices,
-                               const NDArray& sample_weights, const RowSparse& y) {
+                               const NDArray& gradient, const NDArray& indices, const NDArray& sample_weights,
+                               const RowSparse& y) {
   const GradientEntries made(context, problem, gradient, indices, sample_weights, y.shape());
   check_launch(context, sum_entries(context.stream().native(), made.entries(), sparse_rows(y)));
 }

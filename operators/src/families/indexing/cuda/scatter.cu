@@ -12,7 +12,7 @@ namespace {
 
 using on_gpu::Type;
 
-constexpr long long kFew = 64;  // up to so many indices of a line are not sorted
+constexpr long long kFew = 64;                        // up to so many indices of a line are not sorted
 enum How : unsigned char { kSet, kAdd, kMin, kMax };  // Scatter's numbers
 
 // The array's elements of a lane of lines: indices, their positions for errors, sorted keys, source, y.
@@ -51,9 +51,9 @@ template <class T> struct ScatterFew {
         if (index < 0) continue;
         const long long to = at[kTarget] + index * lines.steps[kTarget];
         const T given = on_gpu::load<T>(lines.source, at[kSource] + j * lines.steps[kSource], lines.type);
-        on_gpu::store(lines.y, to, lines.type,
-                      lines.how == kSet ? given
-                                        : lines.change(on_gpu::load<T>(lines.y, to, lines.type), given));
+        on_gpu::store(
+            lines.y, to, lines.type,
+            lines.how == kSet ? given : lines.change(on_gpu::load<T>(lines.y, to, lines.type), given));
       }
     }
   }
@@ -197,9 +197,9 @@ const char* scatter_sorted(cudaStream_t stream, const ScatterJob& job, const Sor
   SortedKeys sorted;
   if (const char* problem = sort_keys(stream, sort, sorted)) return problem;
   const Lines lines = lines_of(job);
-  return on_gpu::launch_over(stream, lines.layout.count * lines.length,
-                             ScatterSorted<T, Key>{lines, static_cast<const Key*>(sorted.keys), sorted.order,
-                                                   job.indices.bound});
+  return on_gpu::launch_over(
+      stream, lines.layout.count * lines.length,
+      ScatterSorted<T, Key>{lines, static_cast<const Key*>(sorted.keys), sorted.order, job.indices.bound});
 }
 
 template <class T> const char* scatter_as(cudaStream_t stream, const ScatterJob& job, std::byte* space) {

@@ -86,7 +86,8 @@ template <class Unit>
 const char* take_units(cudaStream_t stream, const Indices& indices, long long outer, long long units,
                        const void* x, void* y) {
   const long long number = count_of(indices.array);
-  const TakeEntries<Unit> kernel{sequence_of(indices),          number, outer * number * units, units,
+  const TakeEntries<Unit> kernel{sequence_of(indices),        number,
+                                 outer * number * units,      units,
                                  static_cast<const Unit*>(x), static_cast<Unit*>(y)};
   return on_gpu::launch_over(stream, kernel.total, kernel);
 }

@@ -21,7 +21,8 @@ struct PresentRows {
   int number;
   FaultSlot* slot;
 };
-constexpr long long kRowFault = 1ll << 40;  // the place of row i of array k is k * kRowFault + i + 1, of its count k * kRowFault
+constexpr long long kRowFault =
+    1ll << 40;  // the place of row i of array k is k * kRowFault + i + 1, of its count k * kRowFault
 constexpr long long kIndexFault = 1ll << 62;
 const char* launch_check_rows(void* stream, const PresentRows& rows);
 // Entries from `first` on: the rows that are present; the rest of x's capacity are entries without an index.

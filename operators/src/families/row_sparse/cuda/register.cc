@@ -107,9 +107,8 @@ void sum_rows_kernel(const KernelContext& context, std::span<const RowSparse> ar
 void add_rows_kernel(const KernelContext& context, const NDArray& dense, const RowSparse& x) {
   const DataFault fault;
   void* const to = dense.size() == 0 ? nullptr : address(dense, AccessKind::write);
-  check_launch(context,
-               launch_add_rows(context.stream().native(), present_in(x, 0, fault), to, row_width(x.shape()),
-                               static_cast<unsigned char>(x.dtype())));
+  check_launch(context, launch_add_rows(context.stream().native(), present_in(x, 0, fault), to,
+                                        row_width(x.shape()), static_cast<unsigned char>(x.dtype())));
   fault.check(context,
               [bound = x.shape()[0]](const FaultSlot& found) { refuse_present("add_rows", bound, found); });
 }

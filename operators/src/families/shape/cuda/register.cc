@@ -10,9 +10,8 @@ namespace {
 void triangle_kernel(const KernelContext& context, const NDArray& x, const NDArray& y, std::int64_t k,
                      bool lower) {
   if (y.size() == 0) return;
-  check_launch(context,
-               launch_triangle(context.stream().native(), strided(x, check::AccessKind::read),
-                               strided(y, check::AccessKind::write), k, lower));
+  check_launch(context, launch_triangle(context.stream().native(), strided(x, check::AccessKind::read),
+                                        strided(y, check::AccessKind::write), k, lower));
 }
 
 }  // namespace

@@ -21,15 +21,9 @@ unsigned char type_of(const NDArray& array) { return static_cast<unsigned char>(
 void run_sort(const KernelContext& context, const NDArray& x, const NDArray& values, const NDArray& indices,
               std::int64_t first, std::int64_t count, bool descending) {
   const std::int64_t length = x.shape()[x.ndim() - 1];
-  const SortLines job{address(x, AccessKind::read),
-                      x.size() / length,
-                      length,
-                      first,
-                      count,
-                      type_of(x),
-                      descending,
-                      written_address(values),
-                      written_numbers(indices)};
+  const SortLines job{
+      address(x, AccessKind::read), x.size() / length,       length, first, count, type_of(x), descending,
+      written_address(values),      written_numbers(indices)};
   const Scratch space(context, sort_space(job));
   check_launch(context, launch_sort(context.stream().native(), job, space.as()));
 }
@@ -73,15 +67,16 @@ void search_kernel(const KernelContext& context, const NDArray& sorted, const ND
 
 void histogram_kernel(const KernelContext& context, const NDArray& x, const NDArray& edges,
                       const NDArray& counts) {
-  check_launch(context, launch_histogram(context.stream().native(), read_address(x), x.size(), read_address(edges),
-                                         counts.size(), type_of(edges), written_numbers(counts)));
+  check_launch(context,
+               launch_histogram(context.stream().native(), read_address(x), x.size(), read_address(edges),
+                                counts.size(), type_of(edges), written_numbers(counts)));
 }
 
 void bincount_kernel(const KernelContext& context, const NDArray& x, const NDArray& y) {
   const DataFault fault;
   check_launch(context,
-               launch_bincount(context.stream().native(), static_cast<const long long*>(read_address(x)), x.size(),
-                               written_numbers(y), y.size(), fault.slot()));
+               launch_bincount(context.stream().native(), static_cast<const long long*>(read_address(x)),
+                               x.size(), written_numbers(y), y.size(), fault.slot()));
   fault.check(context, [](const FaultSlot&) {
     throw Error(with_call_site("bincount: x has changed since its range was looked at"));
   });

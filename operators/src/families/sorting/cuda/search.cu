@@ -165,8 +165,8 @@ const char* count_bins(cudaStream_t stream, const Bin& bin, long long count, lon
 template <class T>
 const char* edges_as(cudaStream_t stream, const void* least, const void* most, void* edges, long long bins,
                      FaultSlot* slot) {
-  const WriteEdges<T> kernel{static_cast<const T*>(least), static_cast<const T*>(most), static_cast<T*>(edges),
-                             bins, slot};
+  const WriteEdges<T> kernel{static_cast<const T*>(least), static_cast<const T*>(most),
+                             static_cast<T*>(edges), bins, slot};
   return on_gpu::launch_over(stream, bins + 1, kernel);
 }
 
@@ -199,8 +199,9 @@ const char* launch_histogram(void* on, const void* x, long long count, const voi
     return count_bins(stream,
                       BinOf<double>{static_cast<const double*>(x), static_cast<const double*>(edges), bins},
                       count, bins, counts);
-  return count_bins(stream, BinOf<float>{static_cast<const float*>(x), static_cast<const float*>(edges), bins},
-                    count, bins, counts);
+  return count_bins(stream,
+                    BinOf<float>{static_cast<const float*>(x), static_cast<const float*>(edges), bins}, count,
+                    bins, counts);
 }
 
 const char* launch_bincount(void* on, const long long* x, long long count, long long* y, long long bound,

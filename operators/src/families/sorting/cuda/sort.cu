@@ -55,12 +55,12 @@ const char* sort_elements(cudaStream_t stream, const void* x, Type type, bool de
   void* const keys = keys_to_sort(sort);
   const char* const problem =
       sort.key_bytes == 8
-          ? on_gpu::launch_over(stream, count,
-                                MakeKeys<std::uint64_t>{rule, x, count, static_cast<std::uint64_t*>(keys),
-                                                        descending})
-          : on_gpu::launch_over(stream, count,
-                                MakeKeys<std::uint32_t>{rule, x, count, static_cast<std::uint32_t*>(keys),
-                                                        descending});
+          ? on_gpu::launch_over(
+                stream, count,
+                MakeKeys<std::uint64_t>{rule, x, count, static_cast<std::uint64_t*>(keys), descending})
+          : on_gpu::launch_over(
+                stream, count,
+                MakeKeys<std::uint32_t>{rule, x, count, static_cast<std::uint32_t*>(keys), descending});
   return problem ? problem : sort_keys(stream, sort, sorted);
 }
 
