@@ -84,4 +84,13 @@ TEST_CASE("joining, splitting, padding, repeating and reordering work on a GPU, 
   CHECK(problems() == "");
 }
 
+TEST_CASE("repeated elements are the CPU's") {
+  Random random(1);
+  const Pair x = random_pair(random, {5, 6}, DType::f64);
+  CHECK(same_bits(tile(x.here, {2, 3}), tile(x.there, {2, 3})));
+  CHECK(same_bits(repeat(x.here, 3, 0), repeat(x.there, 3, 0)));
+  CHECK(same_bits(repeat(x.here, 2), repeat(x.there, 2)));
+  CHECK(problems() == "");
+}
+
 }  // namespace
