@@ -8,11 +8,11 @@
 #include <heddle/array_op.h>
 #include <heddle/elementwise.h>
 
+#include "../../gpu_arrays/compare.h"
+#include "../../gpu_arrays/problems.h"
 #include "core/kernel_table.h"
 #include "families/indexing/scatter_kernels.h"
 #include "families/sorting/kernels.h"
-#include "gpu_arrays/compare.h"
-#include "gpu_arrays/problems.h"
 
 using namespace heddle;
 using namespace heddle::test;
