@@ -55,10 +55,6 @@ TEST_CASE("joining, splitting, padding, repeating and reordering work on a GPU, 
                                    [](const NDArray& x) { return flip(x); },
                                    [](const NDArray& x) { return rot90(x); },
                                    [](const NDArray& x) {
-                                     return tile(x, {2, 3});
-                                   },
-                                   [](const NDArray& x) { return repeat(x, 3, 0); },
-                                   [](const NDArray& x) {
                                      return repeat(x, std::vector<std::int64_t>{1, 0, 2, 1, 3}, 0);
                                    },
                                    [](const NDArray& x) { return diagonal(x, 1); },
