@@ -4,8 +4,9 @@
 #include <type_traits>
 #include <utility>
 
-#include <heddle/array_error.h>
 #include <heddle/dtype.h>
+
+#include "core/data_error.h"
 
 namespace heddle::cpu_kernels {
 
@@ -22,9 +23,7 @@ std::vector<std::int64_t> checked_offsets(const char* op, const NDArray& offsets
       for (std::size_t i = 0; i < begins.size(); ++i) {
         const T offset = from[static_cast<std::int64_t>(i) * step];
         if (std::cmp_less(offset, 0) || std::cmp_greater(offset, total))
-          throw InvalidIndex(std::string(op) + ": offset " + std::to_string(offset) + " at position " +
-                             std::to_string(i) + " for " + std::to_string(total) + " indices; want 0 to " +
-                             std::to_string(total));
+          refuse_offset(op, std::to_string(offset), static_cast<std::int64_t>(i), total);
         begins[i] = static_cast<std::int64_t>(offset);
       }
     }
@@ -38,12 +37,10 @@ BagRanges::BagRanges(const char* op, const NDArray& offsets, std::int64_t length
     : length_(length) {
   if (!offsets.defined()) return;
   begins_ = checked_offsets(op, offsets, total);
-  if (!begins_.empty() && begins_[0] != 0)
-    throw InvalidIndex(std::string(op) + ": offsets begin with " + std::to_string(begins_[0]) + "; want 0");
+  if (!begins_.empty() && begins_[0] != 0) refuse_first_offset(op, begins_[0]);
   for (std::size_t i = 1; i < begins_.size(); ++i) {
     if (begins_[i] >= begins_[i - 1]) continue;
-    throw InvalidIndex(std::string(op) + ": offsets fall from " + std::to_string(begins_[i - 1]) + " to " +
-                       std::to_string(begins_[i]) + " at position " + std::to_string(i));
+    refuse_falling_offset(op, begins_[i - 1], begins_[i], static_cast<std::int64_t>(i));
   }
   begins_.push_back(total);
 }

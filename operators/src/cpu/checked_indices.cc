@@ -4,31 +4,13 @@
 #include <type_traits>
 #include <utility>
 
-#include <heddle/array_error.h>
-
+#include "core/data_error.h"
 #include "cpu/loops/chunks.h"
 #include "cpu/loops/strided_loop.h"
 
 namespace heddle::cpu_kernels {
 
 namespace {
-
-// The position of an element, "3" in an array with one axis, else "(1, 0)"; `flat` counts in row-major order.
-std::string position_of(std::int64_t flat, const Shape& shape) {
-  if (shape.size() == 1) return std::to_string(flat);
-  Dims position = shape;
-  for (int d = shape.size() - 1; d >= 0; --d) {
-    position[d] = flat % shape[d];
-    flat /= shape[d];
-  }
-  return position.to_string();
-}
-
-template <class T>
-[[noreturn]] void out_of_range(const char* op, T index, const std::string& position, std::int64_t bound) {
-  throw InvalidIndex(std::string(op) + ": index " + std::to_string(index) + " at position " + position +
-                     " is out of range for size " + std::to_string(bound));
-}
 
 // Writes the checked indices to `result`, in row-major order.
 void collect(const char* op, const NDArray& indices, std::int64_t bound, bool from_end,
@@ -43,7 +25,7 @@ void collect(const char* op, const NDArray& indices, std::int64_t bound, bool fr
         const std::int64_t index = given < 0 && from_end ? given + bound : given;
         const std::int64_t flat = at[1] + i * to_step;
         if (index < 0 || index >= bound || !std::in_range<std::int64_t>(value))
-          out_of_range(op, value, position_of(flat, indices.shape()), bound);
+          refuse_index(op, std::to_string(value), flat, indices.shape(), bound);
         result[flat] = index;
       }
     });
@@ -86,7 +68,7 @@ void CheckedIndices::check_all() const {
 }
 
 void CheckedIndices::refuse(std::int64_t i) const {
-  out_of_range(op_, data_[i], position_of(i, indices_.shape()), bound_);
+  refuse_index(op_, std::to_string(data_[i]), i, indices_.shape(), bound_);
 }
 
 }  // namespace heddle::cpu_kernels

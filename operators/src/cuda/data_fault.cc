@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <heddle/array_error.h>
+#include <heddle/call_site.h>
 #include <heddle/gpu_memory.h>
 
 namespace heddle::cuda_kernels {
@@ -15,8 +16,10 @@ DataFault::DataFault() {
 }
 
 void DataFault::check(const KernelContext& context, std::function<void(const FaultSlot&)> refuse) const {
-  context.stream().check_when_done([slot = slot_, refuse = std::move(refuse)] {
-    if (slot->found) refuse(*slot);
+  context.stream().check_when_done([slot = slot_, refuse = std::move(refuse), where = CallSite::of_error()] {
+    if (!slot->found) return;
+    const CallSite site = CallSite::on_behalf_of(where);  // the error names the line that pushed the op
+    refuse(*slot);
   });
 }
 

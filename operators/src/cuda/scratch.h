@@ -1,4 +1,4 @@
-// Memory that the kernels of one op need while they run. The header has plain types: nvcc compiles C++17.
+// Memory that kernels of one op need while they run. In plain types: nvcc compiles C++17.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,32 @@ class KernelContext;
 
 namespace heddle::cuda_kernels {
 
+// Memory for the work that the op enqueues while the object lives; freed behind that work. Aligned for every type.
 class Scratch {
  public:
-  explicit Scratch(const KernelContext& context) : context_(context) {}
+  // Throws OutOfMemory, which names the memory by `what`. No bytes: null.
+  Scratch(const KernelContext& context, const char* what, std::size_t bytes);
+  Scratch(const KernelContext& context, std::size_t bytes)
+      : Scratch(context, "scratch memory of a kernel", bytes) {}
+  ~Scratch();
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  ~Scratch();  // frees the memory behind the work that the op's stream has so far
+  void* data() const { return memory_; }
+  template <class T = std::byte> T* as() const { return reinterpret_cast<T*>(memory_); }
 
-  // Aligned for every type. Throws OutOfMemory. At most kBlocks calls.
-  void* take(std::size_t bytes);
+ private:
+  std::byte* memory_ = nullptr;
+};
+
+// The same for functions that find out themselves how much they need.
+class ScratchBlocks {
+ public:
+  explicit ScratchBlocks(const KernelContext& context) : context_(context) {}
+  ~ScratchBlocks();
+  ScratchBlocks(const ScratchBlocks&) = delete;
+  ScratchBlocks& operator=(const ScratchBlocks&) = delete;
+
+  void* take(std::size_t bytes);  // throws OutOfMemory; at most kBlocks calls
   template <class T> T* take_array(long long count) {
     return static_cast<T*>(take(sizeof(T) * static_cast<std::size_t>(count)));
   }

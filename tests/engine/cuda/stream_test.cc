@@ -168,6 +168,38 @@ TEST_CASE("an exception out of a function on a GPU's stream fails its op and wha
   CHECK(story(next->failure()) == "bad: overflow > next");
 }
 
+TEST_CASE("a check is called once an op's work has run, and fails the op and what read it") {
+  Gpu gpu;
+  OnGpu a, b;
+  Pinned seen;
+  int calls = 0;
+  *seen.data() = 0;
+  const Fence bad = gpu.issue(kCompute, "bad", {}, {&a.var}, [&](Stream& s) {
+    affine(s.native(), a.data(), a.data(), kCount, 0, 5);
+    // The check is given before the copy, and called when that has run, too.
+    s.check_when_done([&] {
+      ++calls;
+      if (*seen.data() == 5) throw std::runtime_error("a five");
+    });
+    s.check_when_done([&] {
+      ++calls;
+      throw std::runtime_error("a second error");
+    });
+    s.copy(seen.data(), a.data(), sizeof(int));
+  });
+  const Fence reads = gpu.issue(kCompute, "reads", {&a.var}, {}, [](Stream&) {});
+  const Fence good = gpu.issue(kCompute, "good", {}, {&b.var}, [&](Stream& s) {
+    affine(s.native(), b.data(), b.data(), kCount, 0, 1);
+    s.check_when_done([&] { ++calls; });
+  });
+  await(reads);
+  await(good);
+  CHECK(story(bad->failure()) == "bad: a five");
+  CHECK(story(reads->failure()) == "bad: a five > reads");
+  CHECK(story(good->failure()) == "well");
+  CHECK(calls == 3);
+}
+
 TEST_CASE("a GPU that is not there is refused") {
   CHECK_THROWS_AS(make_stream(gpu(gpu_count())), Error);
   CHECK(make_stream(gpu(0))->native() != nullptr);

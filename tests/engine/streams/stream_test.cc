@@ -111,6 +111,29 @@ TEST_CASE("an event brings the first error since the recording before it") {
   CHECK(went_on);
 }
 
+TEST_CASE("a check is called when the work before it has run, and its error is that of the next event") {
+  for (const bool stepped : {false, true}) {
+    HostStream stream(cpu(), Lane::compute, {.stepped = stepped});
+    const auto with_check = stream.make_event(), after = stream.make_event();
+    bool ran = false, ran_before_check = false;
+    stream.enqueue([&] { ran = true; });
+    stream.check_when_done([&] {
+      ran_before_check = ran;
+      throw std::runtime_error("index 7");
+    });
+    stream.check_when_done([] { throw std::runtime_error("index 8"); });
+    stream.record(*with_check);
+    stream.record(*after);
+    while (stepped && stream.step()) {
+    }
+    const std::exception_ptr error = await(stream, *with_check);
+    CHECK(ran_before_check);
+    REQUIRE(error);
+    CHECK_THROWS_WITH_AS(std::rethrow_exception(error), "index 7", std::runtime_error);
+    CHECK(await(stream, *after) == nullptr);
+  }
+}
+
 TEST_CASE("a stream with a thread waits for another's event") {
   for (int delay : {0, 5}) {
     HostStream a(cpu(), Lane::compute, {.seed = 1, .most_delay = delay});

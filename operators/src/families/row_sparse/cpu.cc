@@ -4,12 +4,10 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include <heddle/error.h>
-
+#include "core/data_error.h"
 #include "core/kernel_table.h"
 #include "cpu/checked_indices.h"
 #include "cpu/floating.h"
@@ -219,19 +217,12 @@ std::int64_t row_width(const Shape& shape) {
 
 std::span<const std::int64_t> present_rows(const char* op, const RowSparse& x) {
   const std::int64_t count = *x.count().data<const std::int64_t>(), bound = x.shape()[0];
-  if (count < 0 || count > x.capacity()) {
-    throw Error(with_call_site(std::string(op) + ": a row-sparse array has " + std::to_string(count) +
-                               " rows and room for " + std::to_string(x.capacity())));
-  }
+  if (count < 0 || count > x.capacity()) refuse_row_count(op, count, x.capacity());
   const std::span<const std::int64_t> rows(x.rows().data<const std::int64_t>(),
                                            static_cast<std::size_t>(count));
   std::int64_t previous = -1;
   for (const std::int64_t row : rows) {
-    if (row <= previous || row >= bound) {
-      throw Error(with_call_site(std::string(op) + ": a row-sparse array of " + std::to_string(bound) +
-                                 " rows has row " + std::to_string(row) + " behind row " +
-                                 std::to_string(previous) + "; wanted are rising ones"));
-    }
+    if (row <= previous || row >= bound) refuse_row(op, bound, row, previous);
     previous = row;
   }
   return rows;

@@ -34,6 +34,17 @@ using UniqueKernel = void(const KernelContext& context, const NDArray& x, const 
 using HistogramKernel = void(const KernelContext& context, const NDArray& x, const NDArray& edges,
                              const NDArray& counts);
 
+// For histogram_edges and checked_fractions, of GPUs alone: on the CPU the rules have these functions. least and most have one element, of
+// the dtype of the edges, f32 or f64. y (f64) becomes x.
+using HistogramEdgesKernel = void(const KernelContext& context, const NDArray& least, const NDArray& most,
+                                  const NDArray& edges);
+using CheckedFractionsKernel = void(const KernelContext& context, const NDArray& x, const NDArray& y);
+
+// Throw the errors of histogram() and quantile() for values.
+[[noreturn]] void refuse_infinite_bounds(double low, double high);
+[[noreturn]] void refuse_order_of_bounds(double low, double high);
+[[noreturn]] void refuse_fraction(double q);
+
 // y[i] (i64) = how often i occurs in x (i64, one axis, contiguous). Throws Error for a value that y has no
 // room for.
 using BincountKernel = void(const KernelContext& context, const NDArray& x, const NDArray& y);

@@ -65,19 +65,12 @@ NDArray bound_of(const NDArray& x, std::optional<double> given, double otherwise
   return full({}, given.value_or(otherwise), x.dtype(), x.device());
 }
 
-[[noreturn]] void refuse_order(double low, double high) {
-  throw InvalidArgument("histogram: low is " + number_text(low) + " and high " + number_text(high) +
-                        "; wanted low <= high");
-}
-
-// Computes edges from low to high in equal steps. This is not a device kernel, since a fused multiply-add
+// Computes edges from low to high in equal steps. This is not among the CPU's kernels, since a fused multiply-add
 // would shift edges that lie on integers.
 template <class T> void write_edges(T least, T most, T* edges, std::int64_t bins) {
   auto low = static_cast<double>(least), high = static_cast<double>(most);
-  if (!std::isfinite(low) || !std::isfinite(high))
-    throw InvalidArgument("histogram: the bounds " + number_text(low) + " and " + number_text(high) +
-                          " are not finite");
-  if (low > high) refuse_order(low, high);  // one bound is given, and all elements are beyond it
+  if (!std::isfinite(low) || !std::isfinite(high)) refuse_infinite_bounds(low, high);
+  if (low > high) refuse_order_of_bounds(low, high);  // one bound is given, and all elements are beyond it
   if (low == high) low -= 0.5, high += 0.5;
   const auto number = static_cast<double>(bins);
   const double width = (high - low) / number;
@@ -92,6 +85,12 @@ template <class T> void write_edges(T least, T most, T* edges, std::int64_t bins
 
 NDArray push_edges(const NDArray& least, const NDArray& most, std::int64_t bins) {
   const NDArray edges = make_result(least, {bins + 1}, least.dtype());
+  if (least.device().kind == DeviceKind::cuda) {
+    auto* kernel = kernel_for<HistogramEdgesKernel>("histogram_edges", least);
+    array_push("histogram", {least, most}, {edges},
+               [=](const KernelContext& context) { kernel(context, least, most, edges); });
+    return edges;
+  }
   array_push("histogram", {least, most}, {edges}, [=] {
     if (edges.dtype() == DType::f64)
       return write_edges(*least.data<const double>(), *most.data<const double>(), edges.data<double>(), bins);
@@ -114,6 +113,16 @@ NDArray searchsorted_beside_u64(const NDArray& sorted, const NDArray& values, bo
 }
 
 }  // namespace
+
+void refuse_infinite_bounds(double low, double high) {
+  throw InvalidArgument("histogram: the bounds " + number_text(low) + " and " + number_text(high) +
+                        " are not finite");
+}
+
+void refuse_order_of_bounds(double low, double high) {
+  throw InvalidArgument("histogram: low is " + number_text(low) + " and high " + number_text(high) +
+                        "; wanted low <= high");
+}
 
 NDArray searchsorted(const NDArray& given, const NDArray& wanted, bool right, Where where) {
   const CallSite site(where);
@@ -159,7 +168,7 @@ std::array<NDArray, 2> histogram(const NDArray& given, std::int64_t bins, std::o
   check_arrays("histogram", {&given});
   if (bins < 1 || bins > kMostBins)
     throw InvalidArgument("histogram: bins is " + std::to_string(bins) + "; wanted 1 or more");
-  if (low && high && !(*low <= *high)) refuse_order(*low, *high);
+  if (low && high && !(*low <= *high)) refuse_order_of_bounds(*low, *high);
   NDArray x = wide(flat(given.detach())).contiguous();
   if (!is_floating(x.dtype())) x = x.astype(DType::f64);
   // If x is empty, a bound that is not given is 0 or 1, or the other bound where 0 or 1 would be on its wrong

@@ -97,16 +97,18 @@ NDArray reduced_last(const char* op, const NDArray& x, const Dims& axes) {
   return reshape(transpose(x, order), shape);
 }
 
-[[noreturn]] void refuse_fraction(double q) {
-  throw InvalidArgument("quantile: q is " + number_text(q) + "; wanted 0 to 1");
-}
-
 // A copy of q (f64) made by an op that throws if a value is outside [0, 1]: values are known only when the op
 // runs, and take() would accept some of them as negative indices, or throw in its own name.
 NDArray checked_fractions(const NDArray& q) {
   const NDArray source = q.detach().contiguous();
   NDArray y = make_result(q, q.shape(), DType::f64);
   if (recording({&q})) record_op("quantile", y, {q}, {}, [](const NDArray& g) { return std::vector{g}; });
+  if (q.device().kind == DeviceKind::cuda) {
+    auto* kernel = kernel_for<CheckedFractionsKernel>("checked_fractions", q);
+    array_push("quantile", {source}, {y},
+               [=, y = y.detach()](const KernelContext& context) { kernel(context, source, y); });
+    return y;
+  }
   array_push("quantile", {source}, {y}, [=, y = y.detach()] {
     const auto* from = source.data<const double>();
     auto* to = y.data<double>();
@@ -155,6 +157,10 @@ NDArray at_fractional_indices(const NDArray& sorted, const NDArray& places) {
 }
 
 }  // namespace
+
+void refuse_fraction(double q) {
+  throw InvalidArgument("quantile: q is " + number_text(q) + "; wanted 0 to 1");
+}
 
 NDArray operators_detail::with_axis_last(const NDArray& x, int axis) {
   NDArray y = x.detach();

@@ -1,12 +1,10 @@
 // Kernels on the elements where a mask is true.
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include <heddle/error.h>
-
+#include "core/data_error.h"
 #include "core/kernel_table.h"
 #include "cpu/bits.h"
 #include "cpu/loops/chunks.h"
@@ -45,8 +43,7 @@ class TrueElements {
 
 void check_count(const char* op, std::int64_t found, std::int64_t room, bool exact) {
   if (found == room || (!exact && found < room)) return;
-  throw Error(with_call_site(std::string(op) + ": the mask has " + std::to_string(found) +
-                             " true elements for " + std::to_string(room) + " values"));
+  refuse_mask(op, found, room);
 }
 
 void masked_select_kernel(const KernelContext&, const char* op, const NDArray& mask, const NDArray& x,

@@ -13,7 +13,7 @@ template <class T> const char* launch_rows(void* stream, const Norm& p, const No
 // Sums over the channels of a problem, which are stored by `ends`.
 template <class T>
 const char* launch_sums(void* stream, const Norm& p, ChannelSums<T> kernel, ChannelEnds<T> ends,
-                        Scratch& scratch) {
+                        ScratchBlocks& scratch) {
   const long long weights = p.groups * p.channels, length = p.rows / p.groups * p.inner;
   if (weights == 0) return nullptr;
   kernel.p = p;
@@ -31,7 +31,7 @@ const char* launch_sums(void* stream, const Norm& p, ChannelSums<T> kernel, Chan
 }
 
 template <class T>
-const char* launch_channels(void* stream, const Norm& p, const NormOutputs& out, Scratch& scratch) {
+const char* launch_channels(void* stream, const Norm& p, const NormOutputs& out, ScratchBlocks& scratch) {
   ChannelSums<T> sums{};
   ChannelEnds<T> ends{};
   sums.mean = ends.mean = out.mean;
@@ -48,7 +48,7 @@ const char* launch_channels(void* stream, const Norm& p, const NormOutputs& out,
 
 template <class T>
 const char* launch_gradients(void* stream, const Norm& p, const NormGradientArrays& arrays,
-                             Scratch& scratch) {
+                             ScratchBlocks& scratch) {
   T* means = nullptr;
   if (p.of_channels || arrays.weight || arrays.bias) {
     if (p.of_channels && arrays.x) means = scratch.take_array<T>(2 * p.channels);
@@ -72,19 +72,19 @@ const char* launch_gradients(void* stream, const Norm& p, const NormGradientArra
   return launch_teams(stream, p.rows, 1, teams, NormRowGradients<T>{teams, p, arrays});
 }
 
-template <class T> const char* launch(void* stream, const Norm& p, const NormOutputs& out, Scratch& scratch) {
+template <class T> const char* launch(void* stream, const Norm& p, const NormOutputs& out, ScratchBlocks& scratch) {
   return p.of_channels ? launch_channels<T>(stream, p, out, scratch) : launch_rows<T>(stream, p, out);
 }
 
 }  // namespace
 
-const char* launch_norm(void* stream, const Norm& norm, const NormOutputs& out, Scratch& scratch) {
+const char* launch_norm(void* stream, const Norm& norm, const NormOutputs& out, ScratchBlocks& scratch) {
   return Type{norm.dtype} == Type::f64 ? launch<double>(stream, norm, out, scratch)
                                        : launch<float>(stream, norm, out, scratch);
 }
 
 const char* launch_norm_backward(void* stream, const Norm& norm, const NormGradientArrays& arrays,
-                                 Scratch& scratch) {
+                                 ScratchBlocks& scratch) {
   return Type{norm.dtype} == Type::f64 ? launch_gradients<double>(stream, norm, arrays, scratch)
                                        : launch_gradients<float>(stream, norm, arrays, scratch);
 }

@@ -26,8 +26,8 @@ struct NormGradientArrays {
 };
 
 // Launch kernels on a cudaStream_t. Return why one could not be launched; null if all were.
-const char* launch_norm(void* stream, const Norm& norm, const NormOutputs& out, Scratch& scratch);
+const char* launch_norm(void* stream, const Norm& norm, const NormOutputs& out, ScratchBlocks& scratch);
 const char* launch_norm_backward(void* stream, const Norm& norm, const NormGradientArrays& arrays,
-                                 Scratch& scratch);
+                                 ScratchBlocks& scratch);
 
 }  // namespace heddle::cuda_kernels

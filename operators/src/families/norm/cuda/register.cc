@@ -34,7 +34,7 @@ void norm_kernel(const KernelContext& context, const NormProblem& p, const NDArr
                  const NDArray& variance) {
   const NormOutputs out{written_or_null(y), written_or_null(mean), written_or_null(scale),
                         written_or_null(variance)};
-  Scratch scratch(context);
+  ScratchBlocks scratch(context);
   check_launch(context, launch_norm(context.stream().native(), norm_of(p, x, weight, bias), out, scratch));
 }
 
@@ -47,7 +47,7 @@ void norm_backward_kernel(const KernelContext& context, const NormProblem& p, co
                                   written_or_null(gradients.x),
                                   written_or_null(gradients.weight),
                                   written_or_null(gradients.bias)};
-  Scratch scratch(context);
+  ScratchBlocks scratch(context);
   check_launch(context, launch_norm_backward(context.stream().native(), norm_of(p, x, weight, NDArray()),
                                              arrays, scratch));
 }

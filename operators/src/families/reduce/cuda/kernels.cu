@@ -10,7 +10,7 @@ bool is_signed(Type type) {
   return type == Type::i8 || type == Type::i16 || type == Type::i32 || type == Type::i64;
 }
 
-const char* sum(void* stream, const Reduction& r, Scratch& scratch, bool squares, Ends ends) {
+const char* sum(void* stream, const Reduction& r, ScratchBlocks& scratch, bool squares, Ends ends) {
   const Type type{r.dtype};
   if (type == Type::f32) return reduce(stream, FoldSum<float>(squares, ends), r, scratch);
   if (type != Type::f64) return reduce(stream, FoldSum<Word>(), r, scratch);
@@ -18,7 +18,7 @@ const char* sum(void* stream, const Reduction& r, Scratch& scratch, bool squares
   return reduce(stream, FoldSum<double>(squares, ends), r, scratch);
 }
 
-const char* product(void* stream, const Reduction& r, Scratch& scratch) {
+const char* product(void* stream, const Reduction& r, ScratchBlocks& scratch) {
   const Type type{r.dtype};
   if (type == Type::f32) return reduce(stream, FoldProduct<float>(), r, scratch);
   if (type == Type::f64) return reduce(stream, FoldProduct<double>(), r, scratch);
@@ -26,7 +26,7 @@ const char* product(void* stream, const Reduction& r, Scratch& scratch) {
 }
 
 template <template <class> class F>
-const char* ordered(void* stream, const Reduction& r, Scratch& scratch, bool largest) {
+const char* ordered(void* stream, const Reduction& r, ScratchBlocks& scratch, bool largest) {
   const Type type{r.dtype};
   if (type == Type::f32) return reduce(stream, F<float>{largest}, r, scratch);
   if (type == Type::f64) return reduce(stream, F<double>{largest}, r, scratch);
@@ -36,7 +36,7 @@ const char* ordered(void* stream, const Reduction& r, Scratch& scratch, bool lar
 
 }  // namespace
 
-const char* launch_reduce(void* stream, Fold fold, const Reduction& r, Scratch& scratch) {
+const char* launch_reduce(void* stream, Fold fold, const Reduction& r, ScratchBlocks& scratch) {
   switch (fold) {
     case Fold::sum:
       return sum(stream, r, scratch, false, Ends::total);
@@ -65,7 +65,7 @@ const char* launch_reduce(void* stream, Fold fold, const Reduction& r, Scratch& 
 }
 
 const char* launch_mean_of(void* stream, const double* values, long long count, void* mean,
-                           unsigned char result, Scratch& scratch) {
+                           unsigned char result, ScratchBlocks& scratch) {
   Reduction r{};
   r.dims = 1;
   r.sizes[0] = count;

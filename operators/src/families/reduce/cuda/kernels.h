@@ -21,10 +21,10 @@ struct Reduction {
 enum class Fold { sum, prod, mean, sum_of_squares, norm, max, min, any, all, count_nonzero, argmax, argmin };
 
 // Launches the kernels on a cudaStream_t. Returns why they could not be launched; null if they were.
-const char* launch_reduce(void* stream, Fold fold, const Reduction& reduction, Scratch& scratch);
+const char* launch_reduce(void* stream, Fold fold, const Reduction& reduction, ScratchBlocks& scratch);
 
 // The mean of `count` adjacent f64 numbers, 0 or more, of dtype `result`.
 const char* launch_mean_of(void* stream, const double* values, long long count, void* mean,
-                           unsigned char result, Scratch& scratch);
+                           unsigned char result, ScratchBlocks& scratch);
 
 }  // namespace heddle::cuda_kernels

@@ -103,7 +103,7 @@ template <class F> struct ReduceParts {
 };
 
 template <class F>
-const char* reduce(void* stream, const F& fold, const Reduction& reduction, Scratch& scratch) {
+const char* reduce(void* stream, const F& fold, const Reduction& reduction, ScratchBlocks& scratch) {
   using P = typename F::Partial;
   const Plan plan = plan_of(reduction);
   P* const partials = plan.parts.count > 1 ? scratch.take_array<P>(plan.parts.count * plan.results) : nullptr;

@@ -22,7 +22,7 @@ void reduce_kernel(const KernelContext& context, const NDArray& x, const NDArray
   reduction.y = address(y, check::AccessKind::write);
   reduction.dtype = static_cast<unsigned char>(x.dtype());
   reduction.result = static_cast<unsigned char>(y.dtype());
-  Scratch scratch(context);
+  ScratchBlocks scratch(context);
   check_launch(context, launch_reduce(context.stream().native(), fold, reduction, scratch));
 }
 

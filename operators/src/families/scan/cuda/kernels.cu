@@ -7,7 +7,7 @@ namespace heddle::cuda_kernels {
 namespace {
 
 template <template <class> class S>
-const char* numbers(void* stream, const ScanLines& lines, Scratch& scratch) {
+const char* numbers(void* stream, const ScanLines& lines, ScratchBlocks& scratch) {
   if (Type{lines.dtype} == Type::f32) return scan(stream, S<float>(), lines, scratch);
   if (Type{lines.dtype} == Type::f64) return scan(stream, S<double>(), lines, scratch);
   return scan(stream, S<Word>(), lines, scratch);
@@ -17,16 +17,16 @@ bool is_f64(const ScanLines& lines) { return Type{lines.dtype} == Type::f64; }
 
 }  // namespace
 
-const char* launch_cumsum(void* stream, const ScanLines& lines, Scratch& scratch) {
+const char* launch_cumsum(void* stream, const ScanLines& lines, ScratchBlocks& scratch) {
   return numbers<ScanSum>(stream, lines, scratch);
 }
 
-const char* launch_cumprod(void* stream, const ScanLines& lines, Scratch& scratch) {
+const char* launch_cumprod(void* stream, const ScanLines& lines, ScratchBlocks& scratch) {
   return numbers<ScanProduct>(stream, lines, scratch);
 }
 
 const char* launch_cumextreme(void* stream, const ScanLines& lines, long long* indices, bool largest,
-                              Scratch& scratch) {
+                              ScratchBlocks& scratch) {
   switch (Type{lines.dtype}) {
     case Type::f32:
       return scan(stream, ScanExtreme<float>{largest, indices}, lines, scratch);
@@ -42,12 +42,12 @@ const char* launch_cumextreme(void* stream, const ScanLines& lines, long long* i
   }
 }
 
-const char* launch_cumprod_gradient(void* stream, const ScanLines& lines, const void* g, Scratch& scratch) {
+const char* launch_cumprod_gradient(void* stream, const ScanLines& lines, const void* g, ScratchBlocks& scratch) {
   return is_f64(lines) ? cumprod_gradient<double>(stream, lines, g, scratch)
                        : cumprod_gradient<float>(stream, lines, g, scratch);
 }
 
-const char* launch_product_of_others(void* stream, const ScanLines& lines, Scratch& scratch) {
+const char* launch_product_of_others(void* stream, const ScanLines& lines, ScratchBlocks& scratch) {
   return is_f64(lines) ? product_of_others<double>(stream, lines, scratch)
                        : product_of_others<float>(stream, lines, scratch);
 }

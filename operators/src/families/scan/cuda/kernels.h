@@ -14,14 +14,14 @@ struct ScanLines {
 };
 
 // Launch kernels on a cudaStream_t. Return why one could not be launched; null if all were.
-const char* launch_cumsum(void* stream, const ScanLines& lines, Scratch& scratch);
-const char* launch_cumprod(void* stream, const ScanLines& lines, Scratch& scratch);
+const char* launch_cumsum(void* stream, const ScanLines& lines, ScratchBlocks& scratch);
+const char* launch_cumprod(void* stream, const ScanLines& lines, ScratchBlocks& scratch);
 // y: the largest or smallest element so far; indices: i64, of the last such element.
 const char* launch_cumextreme(void* stream, const ScanLines& lines, long long* indices, bool largest,
-                              Scratch& scratch);
+                              ScratchBlocks& scratch);
 
 // y from the gradient g of cumprod(x), and the products of the other elements of a line. f32 or f64.
-const char* launch_cumprod_gradient(void* stream, const ScanLines& lines, const void* g, Scratch& scratch);
-const char* launch_product_of_others(void* stream, const ScanLines& lines, Scratch& scratch);
+const char* launch_cumprod_gradient(void* stream, const ScanLines& lines, const void* g, ScratchBlocks& scratch);
+const char* launch_product_of_others(void* stream, const ScanLines& lines, ScratchBlocks& scratch);
 
 }  // namespace heddle::cuda_kernels

@@ -15,7 +15,7 @@ inline Parts scan_parts(long long lines, long long length, long long wanted, lon
   return {size, (length + size - 1) / size};
 }
 
-template <class K> const char* launch_scan(void* stream, K kernel, long long blocks, Scratch& scratch) {
+template <class K> const char* launch_scan(void* stream, K kernel, long long blocks, ScratchBlocks& scratch) {
   using P = typename K::P;
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(kernel.parts.count));
   if (kernel.parts.count > 1) {
@@ -27,7 +27,7 @@ template <class K> const char* launch_scan(void* stream, K kernel, long long blo
   return launch_grid(stream, grid, kernel);
 }
 
-template <class S> const char* scan(void* stream, const S& how, const ScanLines& lines, Scratch& scratch) {
+template <class S> const char* scan(void* stream, const S& how, const ScanLines& lines, ScratchBlocks& scratch) {
   constexpr long long kWarps = kTeamThreads / on_gpu::kWarp;
   const long long count = lines.outer * lines.inner;
   const Parts whole{lines.length, 1};

@@ -73,7 +73,7 @@ template <class T> struct ProductOfOthers {
 
 // Launches a kernel for groups of lines; each line needs `length` elements of type E, which launch(memory, first, end) uses.
 template <class E, class Launch>
-const char* in_groups(const ScanLines& lines, Scratch& scratch, const Launch& launch) {
+const char* in_groups(const ScanLines& lines, ScratchBlocks& scratch, const Launch& launch) {
   const long long count = lines.outer * lines.inner, most = (4ll << 20) / lines.length;
   long long group = most > 16384 ? most : 16384;
   if (group > count) group = count;
@@ -86,7 +86,7 @@ const char* in_groups(const ScanLines& lines, Scratch& scratch, const Launch& la
 }
 
 template <class T>
-const char* cumprod_gradient(void* stream, const ScanLines& lines, const void* g, Scratch& scratch) {
+const char* cumprod_gradient(void* stream, const ScanLines& lines, const void* g, ScratchBlocks& scratch) {
   const auto launch = [&](functors::WeightedSum* sums, long long first, long long end) {
     const CumprodGradient<T> kernel{lines, static_cast<const T*>(g), sums, first, end};
     return launch_grid(stream, dim3(on_gpu::blocks_for(end - first, kTeamThreads, 1u << 30)), kernel);
@@ -94,7 +94,7 @@ const char* cumprod_gradient(void* stream, const ScanLines& lines, const void* g
   return in_groups<functors::WeightedSum>(lines, scratch, launch);
 }
 
-template <class T> const char* product_of_others(void* stream, const ScanLines& lines, Scratch& scratch) {
+template <class T> const char* product_of_others(void* stream, const ScanLines& lines, ScratchBlocks& scratch) {
   const auto launch = [&](functors::Scaled* behind, long long first, long long end) {
     const Teams teams = teams_for(end - first, lines.length, lines.inner > 1);
     return launch_teams(stream, end - first, 1, teams, ProductOfOthers<T>{teams, lines, behind, first, end});

@@ -15,10 +15,10 @@ ScanLines lines_of(const NDArray& x, const NDArray& y, int axis) {
   return lines;
 }
 
-template <const char* (*launch)(void*, const ScanLines&, Scratch&)>
+template <const char* (*launch)(void*, const ScanLines&, ScratchBlocks&)>
 void scan_kernel(const KernelContext& context, const NDArray& x, const NDArray& y, int axis) {
   if (y.size() == 0) return;
-  Scratch scratch(context);
+  ScratchBlocks scratch(context);
   check_launch(context, launch(context.stream().native(), lines_of(x, y, axis), scratch));
 }
 
@@ -26,7 +26,7 @@ template <bool largest>
 void extreme_kernel(const KernelContext& context, const NDArray& x, const NDArray& values,
                     const NDArray& indices, int axis) {
   if (x.size() == 0) return;
-  Scratch scratch(context);
+  ScratchBlocks scratch(context);
   check_launch(context, launch_cumextreme(context.stream().native(), lines_of(x, values, axis),
                                           written<long long>(indices), largest, scratch));
 }
@@ -34,7 +34,7 @@ void extreme_kernel(const KernelContext& context, const NDArray& x, const NDArra
 void cumprod_gradient_kernel(const KernelContext& context, const NDArray& g, const NDArray& x,
                              const NDArray& y, int axis) {
   if (y.size() == 0) return;
-  Scratch scratch(context);
+  ScratchBlocks scratch(context);
   check_launch(context, launch_cumprod_gradient(context.stream().native(), lines_of(x, y, axis),
                                                 read<void>(g), scratch));
 }

@@ -37,7 +37,7 @@ void cross_entropy_kernel(const KernelContext& context, const NDArray& logits, c
                           const NDArray& probabilities, const NDArray& loss) {
   const LabelledRows rows = labelled(logits, labels);
   void* const stream = context.stream().native();
-  Scratch scratch(context);
+  ScratchBlocks scratch(context);
   double* losses = nullptr;
   if (rows.rows > 0) {
     const DataFault fault;
