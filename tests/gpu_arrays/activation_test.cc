@@ -35,7 +35,9 @@ std::vector<Activation> activations() {
 
 // The functions of the two libraries have errors of a few units in the last place; far from 0 the exponential of x * x / 2 in gelu has
 // the error of its argument.
-double tolerance(DType dtype) { return ulps_of(is_floating(dtype) ? dtype : DType::f64, is_half(dtype) ? 2 : 100); }
+double tolerance(DType dtype) {
+  return ulps_of(is_floating(dtype) ? dtype : DType::f64, is_half(dtype) ? 2 : 100);
+}
 
 TEST_CASE("activations on a GPU are near the CPU's") {
   for (const Activation& activation : activations()) {

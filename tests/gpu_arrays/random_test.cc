@@ -72,10 +72,12 @@ TEST_CASE("linspace() on a GPU has the bits of the CPU, and logspace() is near t
     for (const bool endpoint : {true, false}) {
       for (const std::int64_t num : {0, 1, 2, 33, 1025}) {
         CAPTURE(num);
-        CHECK(same_bits(linspace(-3, 4.5, num, endpoint, dtype), linspace(-3, 4.5, num, endpoint, dtype, gpu(0))));
+        CHECK(same_bits(linspace(-3, 4.5, num, endpoint, dtype),
+                        linspace(-3, 4.5, num, endpoint, dtype, gpu(0))));
         CHECK(same_bits(linspace(-1e308, 1e308, num, endpoint, dtype),
                         linspace(-1e308, 1e308, num, endpoint, dtype, gpu(0))));
-        CHECK(within(logspace(-1, 1.5, num, endpoint, 10, dtype), logspace(-1, 1.5, num, endpoint, 10, dtype, gpu(0)),
+        CHECK(within(logspace(-1, 1.5, num, endpoint, 10, dtype),
+                     logspace(-1, 1.5, num, endpoint, 10, dtype, gpu(0)),
                      is_floating(dtype) ? ulps_of(dtype, 2) : 0, is_floating(dtype) ? 0 : 1));
       }
     }
@@ -97,8 +99,12 @@ TEST_CASE("dropout on a GPU drops what the CPU drops") {
     Function drop;
     bool exact;
   };
-  for (const Case& one : {Case{dropout, true}, {channel_dropout, true}, {alpha_dropout, false},
-                          {feature_alpha_dropout, false}, {gaussian_dropout, true}, {gaussian_noise, true}}) {
+  for (const Case& one : {Case{dropout, true},
+                          {channel_dropout, true},
+                          {alpha_dropout, false},
+                          {feature_alpha_dropout, false},
+                          {gaussian_dropout, true},
+                          {gaussian_noise, true}}) {
     for (const DType dtype : {DType::f32, DType::f64, DType::f16}) {
       CAPTURE(name_of(dtype));
       const auto [y, grad] = run(one.drop, dtype, cpu());
@@ -114,7 +120,8 @@ TEST_CASE("dropout on a GPU drops what the CPU drops") {
 
 TEST_CASE("initial weights on a GPU are the CPU's") {
   Generator here(3), there(3);
-  const NDArray a = init_weight({8, 3, 5, 5}, Init::he, here), b = init_weight({8, 3, 5, 5}, Init::he, there, gpu(0));
+  const NDArray a = init_weight({8, 3, 5, 5}, Init::he, here),
+                b = init_weight({8, 3, 5, 5}, Init::he, there, gpu(0));
   CHECK(same_bits(a.detach(), b.detach()));
   CHECK(b.requires_grad());
   CHECK(problems() == "");

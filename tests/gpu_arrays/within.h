@@ -22,7 +22,10 @@ inline bool within(const NDArray& here, const NDArray& there, double relative, d
 
 // A tolerance of `ulps` units in the last place, for numbers of the dtype.
 inline double ulps_of(DType dtype, double ulps) {
-  return ulps * (dtype == DType::f64 ? 0x1p-52 : dtype == DType::f32 ? 0x1p-23 : dtype == DType::f16 ? 0x1p-10 : 0x1p-7);
+  return ulps * (dtype == DType::f64   ? 0x1p-52
+                 : dtype == DType::f32 ? 0x1p-23
+                 : dtype == DType::f16 ? 0x1p-10
+                                       : 0x1p-7);
 }
 
 }  // namespace heddle::test

@@ -83,7 +83,8 @@ void on_gpu(const KernelContext& context, const NDArray& y, const RandomDraw& dr
   const RandomBlocks blocks = drawn.blocks();
   std::byte* const to = y.storage()->device_data(check::AccessKind::write, &y) +
                         y.offset() * static_cast<std::int64_t>(size_of(y.dtype()));
-  if (const char* const problem = launch(context.stream().native(), GpuDraw{to, y.size(), blocks.seed, blocks.start}))
+  if (const char* const problem =
+          launch(context.stream().native(), GpuDraw{to, y.size(), blocks.seed, blocks.start}))
     throw Error("random numbers on " + context.stream().device().to_string() + ": " + problem);
 }
 
@@ -165,15 +166,14 @@ NDArray Generator::uniform(Shape shape, double low, double high, DType dtype, De
   NDArray result = ndarray_detail::new_array("uniform", shape, drawn_as(dtype), device);
   const RandomDraw drawn = draw(blocks_of(result.size(), words_of(dtype)));
   const double last = last_before(dtype, low, high);
-  array_push("uniform", {}, {result},
-             [=](const KernelContext& context) {
-               if (context.on_stream()) {
-                 return on_gpu(context, result, drawn, [=](void* stream, const GpuDraw& to) {
-                   return gpu_uniform(stream, to, result.dtype() == DType::f64, low, high, last);
-                 });
-               }
-               ndarray_detail::fill_uniform(result, drawn.blocks(), low, high, last);
-             });
+  array_push("uniform", {}, {result}, [=](const KernelContext& context) {
+    if (context.on_stream()) {
+      return on_gpu(context, result, drawn, [=](void* stream, const GpuDraw& to) {
+        return gpu_uniform(stream, to, result.dtype() == DType::f64, low, high, last);
+      });
+    }
+    ndarray_detail::fill_uniform(result, drawn.blocks(), low, high, last);
+  });
   return is_half(dtype) ? result.astype(dtype) : result;
 }
 
@@ -186,15 +186,14 @@ NDArray Generator::normal(Shape shape, double mean, double stddev, DType dtype, 
   }
   NDArray result = ndarray_detail::new_array("normal", shape, drawn_as(dtype), device);
   const RandomDraw drawn = draw(blocks_of(result.size(), words_of(dtype)));
-  array_push("normal", {}, {result},
-             [=](const KernelContext& context) {
-               if (context.on_stream()) {
-                 return on_gpu(context, result, drawn, [=](void* stream, const GpuDraw& to) {
-                   return gpu_normal(stream, to, result.dtype() == DType::f64, mean, stddev);
-                 });
-               }
-               ndarray_detail::fill_normal(result, drawn.blocks(), mean, stddev);
-             });
+  array_push("normal", {}, {result}, [=](const KernelContext& context) {
+    if (context.on_stream()) {
+      return on_gpu(context, result, drawn, [=](void* stream, const GpuDraw& to) {
+        return gpu_normal(stream, to, result.dtype() == DType::f64, mean, stddev);
+      });
+    }
+    ndarray_detail::fill_normal(result, drawn.blocks(), mean, stddev);
+  });
   return is_half(dtype) ? result.astype(dtype) : result;
 }
 
@@ -205,16 +204,15 @@ NDArray Generator::bernoulli(Shape shape, double probability, DType dtype, Devic
   }
   NDArray result = ndarray_detail::new_array("bernoulli", shape, dtype, device);
   const RandomDraw drawn = draw(blocks_of(result.size(), 1));
-  array_push("bernoulli", {}, {result},
-             [=](const KernelContext& context) {
-               if (context.on_stream()) {
-                 return on_gpu(context, result, drawn, [=](void* stream, const GpuDraw& to) {
-                   return gpu_bernoulli(stream, to, static_cast<int>(size_of(result.dtype())),
-                                        bits_of_one(result.dtype()), ndarray_detail::threshold_of(probability));
-                 });
-               }
-               ndarray_detail::fill_bernoulli(result, drawn.blocks(), probability);
-             });
+  array_push("bernoulli", {}, {result}, [=](const KernelContext& context) {
+    if (context.on_stream()) {
+      return on_gpu(context, result, drawn, [=](void* stream, const GpuDraw& to) {
+        return gpu_bernoulli(stream, to, static_cast<int>(size_of(result.dtype())),
+                             bits_of_one(result.dtype()), ndarray_detail::threshold_of(probability));
+      });
+    }
+    ndarray_detail::fill_bernoulli(result, drawn.blocks(), probability);
+  });
   return result;
 }
 
@@ -229,15 +227,14 @@ NDArray Generator::integers(Shape shape, std::int64_t low, std::int64_t high, DT
   NDArray result = ndarray_detail::new_array("integers", shape, dtype, device);
   const RandomDraw drawn = draw(blocks_of(result.size(), 2));
   const std::uint64_t count = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-  array_push("integers", {}, {result},
-             [=](const KernelContext& context) {
-               if (context.on_stream()) {
-                 return on_gpu(context, result, drawn, [=](void* stream, const GpuDraw& to) {
-                   return gpu_integers(stream, to, static_cast<int>(size_of(result.dtype())), low, count);
-                 });
-               }
-               ndarray_detail::fill_integers(result, drawn.blocks(), low, count);
-             });
+  array_push("integers", {}, {result}, [=](const KernelContext& context) {
+    if (context.on_stream()) {
+      return on_gpu(context, result, drawn, [=](void* stream, const GpuDraw& to) {
+        return gpu_integers(stream, to, static_cast<int>(size_of(result.dtype())), low, count);
+      });
+    }
+    ndarray_detail::fill_integers(result, drawn.blocks(), low, count);
+  });
   return result;
 }
 

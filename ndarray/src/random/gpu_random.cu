@@ -1,7 +1,6 @@
 // Random numbers on a GPU: a thread makes the numbers of one block of four words, as fill.cc, which it writes at once.
-#include "random/gpu_random.h"
-
 #include "gpu/layout.h"
+#include "random/gpu_random.h"
 #include "random/numbers.h"
 
 namespace heddle::ndarray_detail {
@@ -11,7 +10,9 @@ using namespace random_numbers;
 
 struct Words {
   std::uint32_t values[4];
-  HEDDLE_DEVICE std::uint64_t wide(int i) const { return values[2 * i] | std::uint64_t{values[2 * i + 1]} << 32; }
+  HEDDLE_DEVICE std::uint64_t wide(int i) const {
+    return values[2 * i] | std::uint64_t{values[2 * i + 1]} << 32;
+  }
 };
 
 HEDDLE_DEVICE inline Words words_at(const GpuDraw& draw, long long block) {
@@ -113,8 +114,9 @@ const char* integers_of(void* stream, const GpuDraw& draw, std::int64_t low, std
 
 const char* gpu_uniform(void* stream, const GpuDraw& draw, bool wide, double low, double high, double last) {
   if (wide) return fill<double>(stream, draw, Uniform<double>{low, high, last});
-  return fill<float>(stream, draw, Uniform<float>{static_cast<float>(low), static_cast<float>(high),
-                                                  static_cast<float>(last)});
+  return fill<float>(
+      stream, draw,
+      Uniform<float>{static_cast<float>(low), static_cast<float>(high), static_cast<float>(last)});
 }
 
 const char* gpu_normal(void* stream, const GpuDraw& draw, bool wide, double mean, double stddev) {
@@ -122,7 +124,8 @@ const char* gpu_normal(void* stream, const GpuDraw& draw, bool wide, double mean
   return fill<float>(stream, draw, Normal<float>{static_cast<float>(mean), static_cast<float>(stddev)});
 }
 
-const char* gpu_bernoulli(void* stream, const GpuDraw& draw, int size, std::uint64_t one, std::uint64_t threshold) {
+const char* gpu_bernoulli(void* stream, const GpuDraw& draw, int size, std::uint64_t one,
+                          std::uint64_t threshold) {
   if (size == 8) return bernoulli_of<std::uint64_t>(stream, draw, one, threshold);
   if (size == 4) return bernoulli_of<std::uint32_t>(stream, draw, one, threshold);
   if (size == 2) return bernoulli_of<std::uint16_t>(stream, draw, one, threshold);

@@ -17,7 +17,8 @@ struct GpuDraw {
 const char* gpu_uniform(void* stream, const GpuDraw& draw, bool wide, double low, double high, double last);
 const char* gpu_normal(void* stream, const GpuDraw& draw, bool wide, double mean, double stddev);
 // Writes `one`, the bytes of an element of `size` bytes, where the word is below the threshold, else 0.
-const char* gpu_bernoulli(void* stream, const GpuDraw& draw, int size, std::uint64_t one, std::uint64_t threshold);
+const char* gpu_bernoulli(void* stream, const GpuDraw& draw, int size, std::uint64_t one,
+                          std::uint64_t threshold);
 // Integers of `size` bytes.
 const char* gpu_integers(void* stream, const GpuDraw& draw, int size, std::int64_t low, std::uint64_t count);
 

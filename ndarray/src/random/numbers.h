@@ -31,8 +31,8 @@ template <class To, class From> HEDDLE_RANDOM_FUNCTION To bits_as(From from) {
 constexpr std::uint32_t kFirstFactor = 0xD2511F53, kSecondFactor = 0xCD9E8D57;
 constexpr std::uint32_t kFirstStep = 0x9E3779B9, kSecondStep = 0xBB67AE85;
 
-HEDDLE_RANDOM_FUNCTION void ten_rounds(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c,
-                                              std::uint32_t& d, std::uint32_t key0, std::uint32_t key1) {
+HEDDLE_RANDOM_FUNCTION void ten_rounds(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c, std::uint32_t& d,
+                                       std::uint32_t key0, std::uint32_t key1) {
   HEDDLE_RANDOM_UNROLL(10)
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t first = std::uint64_t{kFirstFactor} * a, second = std::uint64_t{kSecondFactor} * c;

@@ -3,7 +3,7 @@
 // gradient, the layer of the library heddle::nn, their entries in the registries, documentation and tests are made of it.
 #pragma once
 
-#include <heddle/activation_rows.h>
+#include <heddle/activations/activation_rows.h>
 #include <heddle/ndarray.h>
 
 namespace heddle {

@@ -98,12 +98,13 @@ HEDDLE_OPERATORS(activation) {
 
 namespace cpu_kernels {
 
-#define HEDDLE_ACTIVATION_KERNELS(name, ...)                                        \
+#define HEDDLE_ACTIVATION_KERNELS(name, ...)                                                  \
   table.add<UnaryKernel>(#name, DeviceKind::cpu, unary_block_kernel<Value_##name<FastMath>>); \
   table.add<BinaryKernel>(#name "_gradient", DeviceKind::cpu, binary_block_kernel<Gradient_##name<FastMath>>);
-#define HEDDLE_ACTIVATION_KERNELS_WITH_NUMBER(name, ...)                              \
+#define HEDDLE_ACTIVATION_KERNELS_WITH_NUMBER(name, ...)                                        \
   table.add<BinaryKernel>(#name, DeviceKind::cpu, binary_block_kernel<Value_##name<FastMath>>); \
-  table.add<BinaryKernel>(#name "_derivative", DeviceKind::cpu, binary_block_kernel<Derivative_##name<FastMath>>);
+  table.add<BinaryKernel>(#name "_derivative", DeviceKind::cpu,                                 \
+                          binary_block_kernel<Derivative_##name<FastMath>>);
 
 HEDDLE_CPU_KERNELS(activation) {
   HEDDLE_ACTIVATIONS(HEDDLE_ACTIVATION_KERNELS)

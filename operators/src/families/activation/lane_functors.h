@@ -47,9 +47,9 @@ template <class T, class Math> struct Lane {
   HEDDLE_LANE(where(Condition condition, Lane a, Lane b), condition.holds ? a.value : b.value)
   HEDDLE_LANE(zero(Lane), 0)
 #undef HEDDLE_LANE
-#define HEDDLE_LANE(comparison)                                                \
+#define HEDDLE_LANE(comparison)                                               \
   HEDDLE_LANE_FUNCTION friend Condition operator comparison(Lane a, Lane b) { \
-    return {a.value comparison b.value};                                       \
+    return {a.value comparison b.value};                                      \
   }
   HEDDLE_LANE(<)
   HEDDLE_LANE(<=)
@@ -62,34 +62,34 @@ template <class T, class Math> struct Lane {
   HEDDLE_LANE_FUNCTION Lane(T number, Exact) : value(number) {}
 };
 
-// Function objects of the activations' rows (heddle/activation_rows.h): the value; the gradient of x from that of the result, g. With a
+// Function objects of the activations' rows (heddle/activations/activation_rows.h): the value; the gradient of x from that of the result, g. With a
 // number also the derivative.
 #define HEDDLE_ACTIVATION_OBJECTS(name, layer, formula, derivative, numpy, text) \
   template <class Math> struct Value_##name {                                    \
     template <class T> HEDDLE_FUNCTOR T operator()(T number) const {             \
-      const auto x = functors::Lane<T, Math>::of(number);                                  \
-      return functors::Lane<T, Math>(formula).value;                                       \
+      const auto x = functors::Lane<T, Math>::of(number);                        \
+      return functors::Lane<T, Math>(formula).value;                             \
     }                                                                            \
   };                                                                             \
   template <class Math> struct Gradient_##name {                                 \
     template <class T> HEDDLE_FUNCTOR T operator()(T g, T number) const {        \
-      const auto x = functors::Lane<T, Math>::of(number);                                  \
-      return g * functors::Lane<T, Math>(derivative).value;                                \
+      const auto x = functors::Lane<T, Math>::of(number);                        \
+      return g * functors::Lane<T, Math>(derivative).value;                      \
     }                                                                            \
   };
 #define HEDDLE_ACTIVATION_OBJECTS_WITH_NUMBER(name, layer, parameter, otherwise, formula, derivative, numpy, \
                                               text)                                                          \
   template <class Math> struct Value_##name {                                                                \
     template <class T> HEDDLE_FUNCTOR T operator()(T number, T second) const {                               \
-      const auto x = functors::Lane<T, Math>::of(number), parameter = functors::Lane<T, Math>::of(second);                       \
-      return functors::Lane<T, Math>(formula).value;                                                                   \
+      const auto x = functors::Lane<T, Math>::of(number), parameter = functors::Lane<T, Math>::of(second);   \
+      return functors::Lane<T, Math>(formula).value;                                                         \
     }                                                                                                        \
   };                                                                                                         \
   template <class Math> struct Derivative_##name {                                                           \
     template <class T> HEDDLE_FUNCTOR T operator()(T number, T second) const {                               \
-      const auto x = functors::Lane<T, Math>::of(number);                                                              \
-      [[maybe_unused]] const auto parameter = functors::Lane<T, Math>::of(second);                                     \
-      return functors::Lane<T, Math>(derivative).value;                                                                \
+      const auto x = functors::Lane<T, Math>::of(number);                                                    \
+      [[maybe_unused]] const auto parameter = functors::Lane<T, Math>::of(second);                           \
+      return functors::Lane<T, Math>(derivative).value;                                                      \
     }                                                                                                        \
   };
 

@@ -24,7 +24,9 @@ template <class T> HEDDLE_FUNCTOR T truncated_remainder(T a, T b) {
   }
   return static_cast<T>(a % b);
 }
-template <class T> HEDDLE_FUNCTOR bool rounds_up(T rest, T b) { return rest != T{0} && is_negative(rest) != is_negative(b); }
+template <class T> HEDDLE_FUNCTOR bool rounds_up(T rest, T b) {
+  return rest != T{0} && is_negative(rest) != is_negative(b);
+}
 
 // Python's divmod: the quotient follows from the remainder, which is exact.
 template <class T> HEDDLE_FUNCTOR T floor_remainder(T a, T b) {
@@ -88,7 +90,9 @@ struct Xor {
 };
 
 template <class T> constexpr int kWidth = static_cast<int>(8 * sizeof(T));
-template <class T> HEDDLE_FUNCTOR bool keeps_bits(T by) { return !is_negative(by) && by < static_cast<T>(kWidth<T>); }
+template <class T> HEDDLE_FUNCTOR bool keeps_bits(T by) {
+  return !is_negative(by) && by < static_cast<T>(kWidth<T>);
+}
 struct LeftShift {
   template <class T> HEDDLE_FUNCTOR T operator()(T a, T by) const {
     return keeps_bits(by) ? static_cast<T>(static_cast<Wrapping<T>>(a) << by) : T{0};

@@ -35,7 +35,8 @@ struct Sign {
 
 // Tests of the bits, since options of the compiler may assume that there are neither NaN nor infinities.
 template <class T> using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-template <class T> constexpr Bits<T> kInfinity = sizeof(T) == 4 ? Bits<T>{0x7f800000} : static_cast<Bits<T>>(0x7ffull << 52);
+template <class T>
+constexpr Bits<T> kInfinity = sizeof(T) == 4 ? Bits<T>{0x7f800000} : static_cast<Bits<T>>(0x7ffull << 52);
 template <class T> HEDDLE_FUNCTOR Bits<T> float_bits(T x) {
   Bits<T> bits;
   std::memcpy(&bits, &x, sizeof bits);

@@ -90,13 +90,19 @@ HEDDLE_FUNCTOR inline double tetragamma(double x) {
 }
 
 struct Digamma {
-  template <class T> HEDDLE_FUNCTOR T operator()(T x) const { return static_cast<T>(digamma(static_cast<double>(x))); }
+  template <class T> HEDDLE_FUNCTOR T operator()(T x) const {
+    return static_cast<T>(digamma(static_cast<double>(x)));
+  }
 };
 struct Trigamma {
-  template <class T> HEDDLE_FUNCTOR T operator()(T x) const { return static_cast<T>(trigamma(static_cast<double>(x))); }
+  template <class T> HEDDLE_FUNCTOR T operator()(T x) const {
+    return static_cast<T>(trigamma(static_cast<double>(x)));
+  }
 };
 struct Tetragamma {
-  template <class T> HEDDLE_FUNCTOR T operator()(T x) const { return static_cast<T>(tetragamma(static_cast<double>(x))); }
+  template <class T> HEDDLE_FUNCTOR T operator()(T x) const {
+    return static_cast<T>(tetragamma(static_cast<double>(x)));
+  }
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Activations and their gradients on GPUs, made of the rows of heddle/activation_rows.h. The functions are those of CUDA's library.
+// Activations and their gradients on GPUs, made of the rows of heddle/activations/activation_rows.h. The functions are those of CUDA's library.
 #include <cmath>
 
-#include <heddle/activation_rows.h>
+#include <heddle/activations/activation_rows.h>
 
 #include "families/activation/cuda/kernels.h"
 #include "families/activation/lane_functors.h"
@@ -32,7 +32,7 @@ HEDDLE_ACTIVATIONS_WITH_NUMBER(HEDDLE_ACTIVATION_OBJECTS_WITH_NUMBER)
 
 #define HEDDLE_VALUE(name, ...) {#name, map_floating<Value_##name<LibraryMath>, void, 1>},
 #define HEDDLE_GRADIENT(name, ...) {#name "_gradient", map_floating<Gradient_##name<LibraryMath>, void, 2>},
-#define HEDDLE_WITH_NUMBER(name, ...)                             \
+#define HEDDLE_WITH_NUMBER(name, ...)                        \
   {#name, map_floating<Value_##name<LibraryMath>, void, 2>}, \
       {#name "_derivative", map_floating<Derivative_##name<LibraryMath>, void, 2>},
 

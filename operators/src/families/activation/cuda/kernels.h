@@ -8,6 +8,7 @@ namespace heddle::cuda_kernels {
 constexpr int kActivationCount = 12, kActivationWithNumberCount = 6;
 extern const Entry kActivations[kActivationCount];
 // Gradients; activations with a number, and their derivatives.
-extern const Entry kActivationGradients[kActivationCount], kActivationsWithNumber[2 * kActivationWithNumberCount];
+extern const Entry kActivationGradients[kActivationCount],
+    kActivationsWithNumber[2 * kActivationWithNumberCount];
 
 }  // namespace heddle::cuda_kernels

@@ -1,6 +1,5 @@
 // linspace and logspace on GPUs. The power of logspace is that of CUDA's library; all others are the CPU's bits.
 #include "families/creation/cuda/kernels.h"
-
 #include "gpu/elements.h"
 #include "gpu/layout.h"
 
@@ -20,7 +19,8 @@ struct WriteSeries {
 
 }  // namespace
 
-const char* launch_series(void* stream, const Series& series, void* to, long long count, unsigned char dtype) {
+const char* launch_series(void* stream, const Series& series, void* to, long long count,
+                          unsigned char dtype) {
   return on_gpu::launch_over(static_cast<cudaStream_t>(stream), count,
                              WriteSeries{series, to, count, on_gpu::Type{dtype}});
 }

@@ -22,7 +22,9 @@ void clip_kernel(const KernelContext&, const NDArray& x, Scalar low, Scalar high
   if (is_half(dtype)) {
     return map_half_unary<float>(x, y, ClipTo<float>{half_bound(low, dtype), half_bound(high, dtype)});
   }
-  visit_number(dtype, [&]<class T> { map_unary<T, T>(x, y, ClipTo<T>{bound_as<T>(low), bound_as<T>(high)}); });
+  visit_number(dtype, [&]<class T> {
+    map_unary<T, T>(x, y, ClipTo<T>{bound_as<T>(low), bound_as<T>(high)});
+  });
 }
 
 template <class Bits>

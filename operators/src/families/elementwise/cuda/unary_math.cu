@@ -11,8 +11,8 @@ namespace {
 
 using namespace functors;
 
-#define HEDDLE_FUNCTION(name)                                                       \
-  struct Of_##name {                                                                \
+#define HEDDLE_FUNCTION(name)                                                          \
+  struct Of_##name {                                                                   \
     template <class T> HEDDLE_FUNCTOR T operator()(T x) const { return std::name(x); } \
   };
 HEDDLE_FUNCTION(exp2)
@@ -38,11 +38,33 @@ HEDDLE_FUNCTION(erfc)
 
 }  // namespace
 
-#define HEDDLE_ENTRY(name) {#name, map_floating<Of_##name, void, 1>}
-const Entry kUnaryMath[kUnaryMathCount] = {HEDDLE_ENTRY(exp2), HEDDLE_ENTRY(expm1), HEDDLE_ENTRY(log1p), HEDDLE_ENTRY(log2), HEDDLE_ENTRY(log10), HEDDLE_ENTRY(cbrt), HEDDLE_ENTRY(sin), HEDDLE_ENTRY(cos), HEDDLE_ENTRY(tan), HEDDLE_ENTRY(asin), HEDDLE_ENTRY(acos), HEDDLE_ENTRY(atan), HEDDLE_ENTRY(sinh), HEDDLE_ENTRY(cosh), HEDDLE_ENTRY(asinh), HEDDLE_ENTRY(acosh), HEDDLE_ENTRY(atanh), HEDDLE_ENTRY(erf), HEDDLE_ENTRY(erfc),
-  {"rsqrt", map_floating<Rsqrt, void, 1>}, {"reciprocal", map_floating<Reciprocal, void, 1>},
-  {"lgamma", map_floating<Lgamma, void, 1>}, {"digamma", map_floating<Digamma, void, 1>},
-  {"trigamma", map_floating<Trigamma, void, 1>}, {"tetragamma", map_floating<Tetragamma, void, 1>}};
+#define HEDDLE_ENTRY(name) \
+  { #name, map_floating < Of_##name, void, 1> }
+const Entry kUnaryMath[kUnaryMathCount] = {HEDDLE_ENTRY(exp2),
+                                           HEDDLE_ENTRY(expm1),
+                                           HEDDLE_ENTRY(log1p),
+                                           HEDDLE_ENTRY(log2),
+                                           HEDDLE_ENTRY(log10),
+                                           HEDDLE_ENTRY(cbrt),
+                                           HEDDLE_ENTRY(sin),
+                                           HEDDLE_ENTRY(cos),
+                                           HEDDLE_ENTRY(tan),
+                                           HEDDLE_ENTRY(asin),
+                                           HEDDLE_ENTRY(acos),
+                                           HEDDLE_ENTRY(atan),
+                                           HEDDLE_ENTRY(sinh),
+                                           HEDDLE_ENTRY(cosh),
+                                           HEDDLE_ENTRY(asinh),
+                                           HEDDLE_ENTRY(acosh),
+                                           HEDDLE_ENTRY(atanh),
+                                           HEDDLE_ENTRY(erf),
+                                           HEDDLE_ENTRY(erfc),
+                                           {"rsqrt", map_floating<Rsqrt, void, 1>},
+                                           {"reciprocal", map_floating<Reciprocal, void, 1>},
+                                           {"lgamma", map_floating<Lgamma, void, 1>},
+                                           {"digamma", map_floating<Digamma, void, 1>},
+                                           {"trigamma", map_floating<Trigamma, void, 1>},
+                                           {"tetragamma", map_floating<Tetragamma, void, 1>}};
 #undef HEDDLE_ENTRY
 
 }  // namespace heddle::cuda_kernels

@@ -18,7 +18,8 @@ template <class T> struct Dropout {
   bool packs;  // each element has its own of the mask, and all arrays are aligned
   HEDDLE_DEVICE T of(T value, T keep) const {
     if (keep == T(0)) return dropped;
-    return shift == T(0) ? value * scale : value * scale + shift;  // without the sum, which would make 0 of -0
+    return shift == T(0) ? value * scale
+                         : value * scale + shift;  // without the sum, which would make 0 of -0
   }
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     using Four = Pack<T, kPack>;
@@ -34,9 +35,9 @@ template <class T> struct Dropout {
       first = whole * kPack;
     }
     for (long long i = first + thread.global_index(); i < count; i += thread.global_size()) {
-      const long long block = inner == 1             ? i
+      const long long block = inner == 1            ? i
                               : count <= 0x7fffffff ? static_cast<unsigned>(i) / static_cast<unsigned>(inner)
-                                                     : i / inner;
+                                                    : i / inner;
       y[i] = of(x[i], mask[block]);
     }
   }
@@ -52,7 +53,8 @@ template <class T> const char* dropout(void* stream, const DropoutCall& call) {
                     static_cast<T>(call.shift),
                     static_cast<T>(call.dropped),
                     false};
-  const auto addresses = reinterpret_cast<std::uintptr_t>(call.x) | reinterpret_cast<std::uintptr_t>(call.mask) |
+  const auto addresses = reinterpret_cast<std::uintptr_t>(call.x) |
+                         reinterpret_cast<std::uintptr_t>(call.mask) |
                          reinterpret_cast<std::uintptr_t>(call.y);
   kernel.packs = call.inner == 1 && addresses % 16 == 0;
   const long long threads = kernel.packs ? call.count / kernel.kPack + kernel.kPack : call.count;

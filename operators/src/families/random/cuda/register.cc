@@ -7,11 +7,12 @@
 namespace heddle::cuda_kernels {
 namespace {
 
-void dropout_kernel(const KernelContext& context, const NDArray& x, const NDArray& mask, const DropoutMap& map,
-                    const NDArray& y) {
+void dropout_kernel(const KernelContext& context, const NDArray& x, const NDArray& mask,
+                    const DropoutMap& map, const NDArray& y) {
   if (x.size() == 0) return;
-  const DropoutCall call{read<void>(x), read<void>(mask), written<void>(y), x.size(), x.size() / mask.size(),
-                         map.scale,     map.shift,        map.dropped,      x.dtype() == DType::f64};
+  const DropoutCall call{read<void>(x),          read<void>(mask), written<void>(y), x.size(),
+                         x.size() / mask.size(), map.scale,        map.shift,        map.dropped,
+                         x.dtype() == DType::f64};
   check_launch(context, launch_dropout(context.stream().native(), call));
 }
 
