@@ -8,6 +8,7 @@
 #include <heddle/autograd.h>
 #include <heddle/elementwise.h>
 #include <heddle/elementwise_math.h>
+#include <heddle/linalg.h>
 #include <heddle/ndarray.h>
 
 #include "compare.h"
@@ -125,9 +126,9 @@ TEST_CASE("the gradient of an expression is computed on the GPU") {
 }
 
 TEST_CASE("an operator without a kernel for GPUs says so") {
-  const NDArray x = ones({3}, DType::f32, gpu(0));
-  CHECK_THROWS_WITH_AS(cbrt(x), "cbrt has no cuda kernel in this build", Error);
-  CHECK_THROWS_AS(add(x, ones({3})), InvalidArgument);  // arrays on two devices
+  const NDArray x = ones({3, 3}, DType::f32, gpu(0));
+  CHECK_THROWS_WITH_AS(cholesky(x), "cholesky has no cuda kernel in this build", Error);
+  CHECK_THROWS_AS(add(x, ones({3, 3})), InvalidArgument);  // arrays on two devices
 }
 
 }  // namespace

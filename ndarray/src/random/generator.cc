@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include <heddle/array_op.h>
@@ -9,6 +10,7 @@
 
 #include "arrays/new_array.h"
 #include "random/fill.h"
+#include "random/gpu_random.h"
 
 namespace heddle {
 
@@ -69,6 +71,30 @@ int words_of(DType dtype) { return dtype == DType::f64 ? 2 : 1; }
 std::uint64_t blocks_of(std::int64_t elements, int words_per_element) {
   const auto per_block = static_cast<std::uint64_t>(4 / words_per_element);
   return (static_cast<std::uint64_t>(elements) + per_block - 1) / per_block;
+}
+
+using ndarray_detail::GpuDraw, ndarray_detail::gpu_uniform, ndarray_detail::gpu_normal,
+    ndarray_detail::gpu_bernoulli, ndarray_detail::gpu_integers;
+
+// Launches the kernel that fills y, a new array, inside of the op on the GPU's stream.
+template <class Launch>
+void on_gpu(const KernelContext& context, const NDArray& y, const RandomDraw& drawn, const Launch& launch) {
+  if (y.size() == 0) return;
+  const RandomBlocks blocks = drawn.blocks();
+  std::byte* const to = y.storage()->device_data(check::AccessKind::write, &y) +
+                        y.offset() * static_cast<std::int64_t>(size_of(y.dtype()));
+  if (const char* const problem =
+          launch(context.stream().native(), GpuDraw{to, y.size(), blocks.seed, blocks.start}))
+    throw Error("random numbers on " + context.stream().device().to_string() + ": " + problem);
+}
+
+std::uint64_t bits_of_one(DType dtype) {
+  return visit_dtype(dtype, []<class T>() {
+    const T one = static_cast<T>(1.0f);
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &one, sizeof one);
+    return bits;
+  });
 }
 
 }  // namespace
@@ -140,8 +166,14 @@ NDArray Generator::uniform(Shape shape, double low, double high, DType dtype, De
   NDArray result = ndarray_detail::new_array("uniform", shape, drawn_as(dtype), device);
   const RandomDraw drawn = draw(blocks_of(result.size(), words_of(dtype)));
   const double last = last_before(dtype, low, high);
-  array_push("uniform", {}, {result},
-             [=] { ndarray_detail::fill_uniform(result, drawn.blocks(), low, high, last); });
+  array_push("uniform", {}, {result}, [=](const KernelContext& context) {
+    if (context.on_stream()) {
+      return on_gpu(context, result, drawn, [=](void* stream, const GpuDraw& to) {
+        return gpu_uniform(stream, to, result.dtype() == DType::f64, low, high, last);
+      });
+    }
+    ndarray_detail::fill_uniform(result, drawn.blocks(), low, high, last);
+  });
   return is_half(dtype) ? result.astype(dtype) : result;
 }
 
@@ -154,8 +186,14 @@ NDArray Generator::normal(Shape shape, double mean, double stddev, DType dtype, 
   }
   NDArray result = ndarray_detail::new_array("normal", shape, drawn_as(dtype), device);
   const RandomDraw drawn = draw(blocks_of(result.size(), words_of(dtype)));
-  array_push("normal", {}, {result},
-             [=] { ndarray_detail::fill_normal(result, drawn.blocks(), mean, stddev); });
+  array_push("normal", {}, {result}, [=](const KernelContext& context) {
+    if (context.on_stream()) {
+      return on_gpu(context, result, drawn, [=](void* stream, const GpuDraw& to) {
+        return gpu_normal(stream, to, result.dtype() == DType::f64, mean, stddev);
+      });
+    }
+    ndarray_detail::fill_normal(result, drawn.blocks(), mean, stddev);
+  });
   return is_half(dtype) ? result.astype(dtype) : result;
 }
 
@@ -166,8 +204,15 @@ NDArray Generator::bernoulli(Shape shape, double probability, DType dtype, Devic
   }
   NDArray result = ndarray_detail::new_array("bernoulli", shape, dtype, device);
   const RandomDraw drawn = draw(blocks_of(result.size(), 1));
-  array_push("bernoulli", {}, {result},
-             [=] { ndarray_detail::fill_bernoulli(result, drawn.blocks(), probability); });
+  array_push("bernoulli", {}, {result}, [=](const KernelContext& context) {
+    if (context.on_stream()) {
+      return on_gpu(context, result, drawn, [=](void* stream, const GpuDraw& to) {
+        return gpu_bernoulli(stream, to, static_cast<int>(size_of(result.dtype())),
+                             bits_of_one(result.dtype()), ndarray_detail::threshold_of(probability));
+      });
+    }
+    ndarray_detail::fill_bernoulli(result, drawn.blocks(), probability);
+  });
   return result;
 }
 
@@ -182,14 +227,22 @@ NDArray Generator::integers(Shape shape, std::int64_t low, std::int64_t high, DT
   NDArray result = ndarray_detail::new_array("integers", shape, dtype, device);
   const RandomDraw drawn = draw(blocks_of(result.size(), 2));
   const std::uint64_t count = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-  array_push("integers", {}, {result},
-             [=] { ndarray_detail::fill_integers(result, drawn.blocks(), low, count); });
+  array_push("integers", {}, {result}, [=](const KernelContext& context) {
+    if (context.on_stream()) {
+      return on_gpu(context, result, drawn, [=](void* stream, const GpuDraw& to) {
+        return gpu_integers(stream, to, static_cast<int>(size_of(result.dtype())), low, count);
+      });
+    }
+    ndarray_detail::fill_integers(result, drawn.blocks(), low, count);
+  });
   return result;
 }
 
 NDArray Generator::permutation(std::int64_t n, Device device, Where where) {
   const CallSite site(where);
   if (n < 0) throw InvalidArgument("permutation: n is " + std::to_string(n) + "; wanted 0 or more");
+  // The shuffle has an order, and so it is the CPU's.
+  if (device.kind == DeviceKind::cuda) return permutation(n, cpu(), where).copy_to(device);
   NDArray result = ndarray_detail::new_array("permutation", {n}, DType::i64, device);
   const RandomDraw drawn = draw(blocks_of(n, 2));
   array_push("permutation", {}, {result}, [=] { ndarray_detail::fill_permutation(result, drawn.blocks()); });

@@ -52,7 +52,9 @@ NDArray LossScaler::scale(const NDArray& loss, Where where) const {
     throw Error(
         "LossScaler::scale: the gradients are unscaled already, and those of this loss would not be; call "
         "Trainer::step() or clear_errors() first");
-  return (is_half(loss.dtype()) ? cast(loss, DType::f32) : loss) * shared_->arrays.scale;
+  const NDArray wide = is_half(loss.dtype()) ? cast(loss, DType::f32) : loss;
+  const NDArray& scale = shared_->arrays.scale;
+  return wide * (loss.device() == scale.device() ? scale : scale.copy_to(loss.device()));
 }
 
 void LossScaler::unscale(const std::vector<Parameter>& parameters, Where where) {

@@ -22,7 +22,7 @@ constexpr std::size_t kMostLists = 16;
 constexpr std::int64_t kAlign = 16;  // elements of a cache line of f32
 
 bool is_small(const NDArray& weight) {
-  return weight.size() > 0 && weight.size() <= kMostOfSmall && weight.device().kind == DeviceKind::cpu;
+  return weight.size() > 0 && weight.size() <= kMostOfSmall && weight.device().kind != DeviceKind::cpu_pinned;
 }
 
 bool same_memory(const NDArray& a, const NDArray& b) {

@@ -29,7 +29,7 @@ void clip_grad_value(const std::vector<NDArray>& leaves, double max_value, Where
 
 namespace heddle::operators_detail {
 
-// Of one element each, on cpu().
+// Of one element each, on cpu(), also for gradients on a GPU.
 struct LossScaleState {
   NDArray scale;      // f32: what losses are multiplied by
   NDArray nonfinite;  // f32: 1 if a gradient of this step had inf or NaN, else 0

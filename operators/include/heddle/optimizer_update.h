@@ -79,7 +79,7 @@ struct OptimizerRule {
   std::string (*problem)(const ParamValues&) = [](const ParamValues&) { return std::string(); };
   const char* op;                    // name of the op of an update
   const char* op_of_rows = nullptr;  // null: a step needs the norm of the whole weight
-  UpdateKernel* whole = nullptr;     // kernels for the CPU
+  UpdateKernel* whole = nullptr;     // kernels for the CPU; those for GPUs are in the table of kernels
   UpdateRowsKernel* of_rows = nullptr;
   UpdateListKernel* list = nullptr;
 };

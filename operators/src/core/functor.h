@@ -17,4 +17,12 @@ namespace heddle::functors {
 template <class T>
 using Wrapping = std::make_unsigned_t<std::conditional_t<sizeof(T) <= 4, std::int32_t, std::int64_t>>;
 
+// x < 0, without a warning for unsigned types.
+template <class T> HEDDLE_FUNCTOR constexpr bool is_negative(T x) {
+  if constexpr (std::is_unsigned_v<T>)
+    return false;
+  else
+    return x < T{0};
+}
+
 }  // namespace heddle::functors

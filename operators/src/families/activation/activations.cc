@@ -8,41 +8,13 @@
 
 #include "autograd/record.h"
 #include "core/operator.h"
-#include "families/activation/cpu/lane.h"
+#include "families/activation/cpu/fast_math.h"
 #include "families/elementwise/rows.h"
 
 namespace heddle::cpu_kernels {
 namespace {
 
-// Function objects: the value; the gradient of x from that of the result, g. With a number also the derivative.
-#define HEDDLE_ACTIVATION_OBJECTS(name, layer, formula, derivative, numpy, text) \
-  struct Value_##name {                                                          \
-    template <class T> T operator()(T number) const {                            \
-      const auto x = Lane<T>::of(number);                                        \
-      return Lane<T>(formula).value;                                             \
-    }                                                                            \
-  };                                                                             \
-  struct Gradient_##name {                                                       \
-    template <class T> T operator()(T g, T number) const {                       \
-      const auto x = Lane<T>::of(number);                                        \
-      return g * Lane<T>(derivative).value;                                      \
-    }                                                                            \
-  };
-#define HEDDLE_ACTIVATION_OBJECTS_WITH_NUMBER(name, layer, parameter, otherwise, formula, derivative, numpy, \
-                                              text)                                                          \
-  struct Value_##name {                                                                                      \
-    template <class T> T operator()(T number, T second) const {                                              \
-      const auto x = Lane<T>::of(number), parameter = Lane<T>::of(second);                                   \
-      return Lane<T>(formula).value;                                                                         \
-    }                                                                                                        \
-  };                                                                                                         \
-  struct Derivative_##name {                                                                                 \
-    template <class T> T operator()(T number, T second) const {                                              \
-      const auto x = Lane<T>::of(number);                                                                    \
-      [[maybe_unused]] const auto parameter = Lane<T>::of(second);                                           \
-      return Lane<T>(derivative).value;                                                                      \
-    }                                                                                                        \
-  };
+using namespace functors;
 
 HEDDLE_ACTIVATIONS(HEDDLE_ACTIVATION_OBJECTS)
 HEDDLE_ACTIVATIONS_WITH_NUMBER(HEDDLE_ACTIVATION_OBJECTS_WITH_NUMBER)
@@ -126,12 +98,13 @@ HEDDLE_OPERATORS(activation) {
 
 namespace cpu_kernels {
 
-#define HEDDLE_ACTIVATION_KERNELS(name, ...)                                        \
-  table.add<UnaryKernel>(#name, DeviceKind::cpu, unary_block_kernel<Value_##name>); \
-  table.add<BinaryKernel>(#name "_gradient", DeviceKind::cpu, binary_block_kernel<Gradient_##name>);
-#define HEDDLE_ACTIVATION_KERNELS_WITH_NUMBER(name, ...)                              \
-  table.add<BinaryKernel>(#name, DeviceKind::cpu, binary_block_kernel<Value_##name>); \
-  table.add<BinaryKernel>(#name "_derivative", DeviceKind::cpu, binary_block_kernel<Derivative_##name>);
+#define HEDDLE_ACTIVATION_KERNELS(name, ...)                                                  \
+  table.add<UnaryKernel>(#name, DeviceKind::cpu, unary_block_kernel<Value_##name<FastMath>>); \
+  table.add<BinaryKernel>(#name "_gradient", DeviceKind::cpu, binary_block_kernel<Gradient_##name<FastMath>>);
+#define HEDDLE_ACTIVATION_KERNELS_WITH_NUMBER(name, ...)                                        \
+  table.add<BinaryKernel>(#name, DeviceKind::cpu, binary_block_kernel<Value_##name<FastMath>>); \
+  table.add<BinaryKernel>(#name "_derivative", DeviceKind::cpu,                                 \
+                          binary_block_kernel<Derivative_##name<FastMath>>);
 
 HEDDLE_CPU_KERNELS(activation) {
   HEDDLE_ACTIVATIONS(HEDDLE_ACTIVATION_KERNELS)

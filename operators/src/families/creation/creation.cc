@@ -1,5 +1,4 @@
 // linspace, logspace, and the operators named _like.
-#include <cmath>
 #include <string>
 
 #include <heddle/creation.h>
@@ -7,6 +6,7 @@
 
 #include "core/operator.h"
 #include "core/operator_table.h"
+#include "families/creation/kernels.h"
 
 namespace heddle {
 
@@ -14,33 +14,21 @@ using namespace operators_detail;
 
 namespace {
 
-// Computes number i of linspace. If the difference of start and stop overflows, it uses a weighted sum
-// instead.
-struct Steps {
-  Steps(double first, double last, std::int64_t num, bool endpoint)
-      : start(first), stop(last), count(num - endpoint), step((last - first) / static_cast<double>(count)) {}
-  double operator()(std::int64_t i) const {
-    if (i == 0 || start == stop) return start;
-    if (i == count) return stop;
-    const auto at = static_cast<double>(i), number = static_cast<double>(count);
-    if (std::isinf(step)) return start * (1 - at / number) + stop * (at / number);
-    // If the step is so small that it was rounded to 0, the fraction is computed first, as NumPy does.
-    return (step == 0 ? at / number * (stop - start) : at * step) + start;
-  }
-  double start, stop;
-  std::int64_t count;  // number of steps up to stop
-  double step;
-};
-
-template <class F> NDArray series(const char* op, std::int64_t num, DType dtype, Device device, F value_at) {
+NDArray make_series(const char* op, std::int64_t num, DType dtype, Device device, const Series& series) {
   if (num < 0)
     throw InvalidArgument(std::string(op) + ": num is " + std::to_string(num) + "; wanted 0 or more");
   const NDArray y = ndarray_detail::in_name_of(op, [&] { return NDArray({num}, dtype, device); });
+  if (device.kind == DeviceKind::cuda) {
+    auto* kernel = kernel_for<SeriesKernel>(op, y);
+    array_push(op, OpCost::per_element, {}, {y},
+               [=](const KernelContext& context) { kernel(context, series, y); });
+    return y;
+  }
   array_push(op, OpCost::per_element, {}, {y}, [=] {
     visit_dtype(dtype, [&]<class T>() {
       T* values = y.data<T>();
       parallel_for(num, 16384, [=](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) values[i] = Scalar(value_at(i)).as<T>();
+        for (std::int64_t i = begin; i < end; ++i) values[i] = Scalar(series(i)).as<T>();
       });
     });
   });
@@ -53,15 +41,15 @@ NDArray linspace(double start, double stop, std::int64_t num, bool endpoint, DTy
                  Where where) {
   const CallSite site(where);
   const Steps steps(start, stop, num, endpoint);
-  if (is_floating(dtype)) return series("linspace", num, dtype, device, steps);
-  return series("linspace", num, dtype, device, [=](std::int64_t i) { return std::floor(steps(i)); });
+  return make_series("linspace", num, dtype, device,
+                     {steps, is_floating(dtype) ? Series::Kind::same : Series::Kind::floor});
 }
 
 NDArray logspace(double start, double stop, std::int64_t num, bool endpoint, double base, DType dtype,
                  Device device, Where where) {
   const CallSite site(where);
   const Steps exponent(start, stop, num, endpoint);
-  return series("logspace", num, dtype, device, [=](std::int64_t i) { return std::pow(base, exponent(i)); });
+  return make_series("logspace", num, dtype, device, {exponent, Series::Kind::power, base});
 }
 
 NDArray full_like(const NDArray& x, Scalar value, Where where) {

@@ -17,15 +17,6 @@ namespace {
 
 using namespace functors;
 
-template <class T> T integer_power(T base, T exponent) {
-  T result{1};
-  for (auto rest = static_cast<Wrapping<T>>(exponent); rest; rest >>= 1) {
-    if (rest & 1) result = Multiply{}(result, base);
-    base = Multiply{}(base, base);
-  }
-  return result;
-}
-
 // Checks all exponents before anything is written.
 void check_exponents(const NDArray& exponents) {
   const StridedLoop<1> loop(exponents.shape(), {exponents.strides()});
@@ -40,17 +31,6 @@ void check_exponents(const NDArray& exponents) {
     });
   });
 }
-
-struct Power {
-  template <class T> T operator()(T a, T b) const {
-    if constexpr (is_real<T>)
-      return std::pow(a, b);
-    else if constexpr (is_bool<T>)
-      return a || !b;
-    else
-      return integer_power(a, b);
-  }
-};
 
 void power_kernel(const KernelContext& context, const Operand& a, const Operand& b, const NDArray& y) {
   if (!is_floating(y.dtype()) && b.is_array && y.size() > 0) check_exponents(b.array);

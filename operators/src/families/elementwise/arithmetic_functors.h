@@ -2,6 +2,8 @@
 // have internal linkage, as in the files of the CPU's kernels, which are compiled for several kinds of CPUs.
 #pragma once
 
+#include <cmath>
+
 #include "core/functor.h"
 
 namespace heddle::functors {
@@ -43,6 +45,26 @@ struct Multiply {
 
 struct Divide {
   template <class T> HEDDLE_FUNCTOR T operator()(T a, T b) const { return a / b; }
+};
+
+template <class T> HEDDLE_FUNCTOR T integer_power(T base, T exponent) {
+  T result{1};
+  for (auto rest = static_cast<Wrapping<T>>(exponent); rest; rest >>= 1) {
+    if (rest & 1) result = Multiply{}(result, base);
+    base = Multiply{}(base, base);
+  }
+  return result;
+}
+
+struct Power {
+  template <class T> HEDDLE_FUNCTOR T operator()(T a, T b) const {
+    if constexpr (is_real<T>)
+      return std::pow(a, b);
+    else if constexpr (is_bool<T>)
+      return a || !b;
+    else
+      return integer_power(a, b);
+  }
 };
 
 // NaN if a or b is NaN: a != a selects a NaN a, and a comparison with a NaN b is false, which selects b. |

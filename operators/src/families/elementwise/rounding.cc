@@ -1,76 +1,20 @@
 // Rounding, signs, classes of numbers, and the bits of one operand: a row for each operator.
-#include <bit>
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <type_traits>
 
 #include <heddle/elementwise_math.h>
 
 #include "cpu/loops/map.h"
 #include "cpu/loops/strided_loop.h"
+#include "families/elementwise/rounding_functors.h"
 #include "families/elementwise/rows.h"
 
 namespace heddle::cpu_kernels {
 
 namespace {
 
-struct Floor {
-  template <class T> T operator()(T x) const { return std::floor(x); }
-};
-struct Ceil {
-  template <class T> T operator()(T x) const { return std::ceil(x); }
-};
-// The rounding mode is always to nearest, halves to even.
-struct Round {
-  template <class T> T operator()(T x) const { return std::nearbyint(x); }
-};
-struct Trunc {
-  template <class T> T operator()(T x) const { return std::trunc(x); }
-};
-struct Sign {
-  template <class T> T operator()(T x) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      return x > 0 ? T{1} : x < 0 ? T{-1} : x == 0 ? T{0} : x;
-    } else {
-      return static_cast<T>((x > T{0}) - (x < T{0}));
-    }
-  }
-};
+using namespace functors;
 
-// Tests of the bits, since options of the compiler may assume that there are neither NaN nor infinities.
-template <class T> using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-template <class T> constexpr Bits<T> kInfinity = std::bit_cast<Bits<T>>(std::numeric_limits<T>::infinity());
-template <class T> Bits<T> magnitude(T x) { return std::bit_cast<Bits<T>>(x) << 1 >> 1; }
-
-struct IsNan {
-  template <class T> bool operator()(T x) const { return magnitude(x) > kInfinity<T>; }
-};
-struct IsInf {
-  template <class T> bool operator()(T x) const { return magnitude(x) == kInfinity<T>; }
-};
-struct IsFinite {
-  template <class T> bool operator()(T x) const { return magnitude(x) < kInfinity<T>; }
-};
-struct SignBit {
-  template <class T> bool operator()(T x) const {
-    if constexpr (std::is_floating_point_v<T>) return magnitude(x) != std::bit_cast<Bits<T>>(x);
-    return x < T{0};
-  }
-};
-
-struct Invert {
-  template <class T> T operator()(T x) const {
-    if constexpr (std::is_same_v<T, bool>)
-      return !x;
-    else
-      return static_cast<T>(~x);
-  }
-};
-
-struct Unchanged {
-  template <class T> T operator()(T x) const { return x; }
-};
 // Integers and bools are unchanged: they are rounded already.
 template <class F> void rounding_kernel(const KernelContext& context, const NDArray& x, const NDArray& y) {
   if (is_floating(y.dtype())) return unary_floating_kernel<F>(context, x, y);

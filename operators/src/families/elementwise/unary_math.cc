@@ -1,6 +1,4 @@
 // Powers, logarithms, trigonometry and the gamma function: a row for each operator.
-#include <cmath>
-#include <limits>
 #include <numbers>
 
 #include <heddle/elementwise_math.h>
@@ -8,6 +6,7 @@
 #include "autograd/record.h"
 #include "families/elementwise/cpu/vector_library.h"
 #include "families/elementwise/rows.h"
+#include "families/elementwise/special_functors.h"
 
 namespace heddle::cpu_kernels {
 namespace {
@@ -32,86 +31,7 @@ HEDDLE_VECTOR_FUNCTION(atanh)
 HEDDLE_VECTOR_FUNCTION(erf)
 HEDDLE_VECTOR_FUNCTION(erfc)
 
-struct Rsqrt {
-  template <class T> T operator()(T x) const { return T{1} / std::sqrt(x); }
-};
-struct Reciprocal {
-  template <class T> T operator()(T x) const { return T{1} / x; }
-};
-
-// Not std::lgamma, which writes a global variable.
-struct Lgamma {
-  template <class T> T operator()(T x) const {
-    int sign;
-    return static_cast<T>(::lgamma_r(static_cast<double>(x), &sign));
-  }
-};
-
-// The distance from the nearest integer, exactly: x - floor(x) loses the digits of a small negative x.
-double from_nearest(double x) { return x - std::nearbyint(x); }
-
-// By the asymptotic series of Abramowitz and Stegun, 6.3.18, from 10 on; below, by
-// digamma(x) = digamma(x + 1) - 1 / x; left of 1/2, by the reflection formula, 6.3.7.
-double digamma(double x) {
-  if (x == 0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
-  double reflected = 0;
-  if (x < 0.5) {
-    if (x == std::floor(x)) return std::numeric_limits<double>::quiet_NaN();
-    reflected = -std::numbers::pi / std::tan(std::numbers::pi * from_nearest(x));
-    x = 1 - x;
-  }
-  double below = 0;
-  for (; x < 10; ++x) below += 1 / x;
-  if (std::isinf(x)) return x;
-  const double z = 1 / (x * x);
-  const double series =
-      z *
-      (1.0 / 12 -
-       z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
-  return reflected - below + std::log(x) - 0.5 / x - series;
-}
-
-// The derivative of digamma: Abramowitz and Stegun, 6.4.12, 6.4.6 and 6.4.7.
-double trigamma(double x) {
-  if (x < 0.5) {
-    if (x == std::floor(x)) return std::numeric_limits<double>::infinity();
-    const double root = std::numbers::pi / std::sin(std::numbers::pi * from_nearest(x));
-    return root * root - trigamma(1 - x);
-  }
-  double below = 0;
-  for (; x < 10; ++x) below += 1 / (x * x);
-  const double z = 1 / (x * x);
-  const double series =
-      z *
-      (1.0 / 6 -
-       z * (1.0 / 30 - z * (1.0 / 42 - z * (1.0 / 30 - z * (5.0 / 66 - z * (691.0 / 2730 - z * 7.0 / 6))))));
-  return below + 1 / x + z / 2 + series / x;
-}
-
-// The derivative of trigamma: Abramowitz and Stegun, 6.4.11 and the derivative of 6.4.7.
-double tetragamma(double x) {
-  if (x < 0.5) {
-    if (x == std::floor(x)) return std::numeric_limits<double>::quiet_NaN();
-    const double angle = std::numbers::pi * from_nearest(x), root = std::numbers::pi / std::sin(angle);
-    return tetragamma(1 - x) - 2 * std::cos(angle) * root * root * root;
-  }
-  double below = 0;
-  for (; x < 12; ++x) below -= 2 / (x * x * x);
-  const double z = 1 / (x * x);
-  const double series =
-      z * (0.5 - z * (1.0 / 6 - z * (1.0 / 6 - z * (0.3 - z * (5.0 / 6 - z * (691.0 / 210 - z * 17.5))))));
-  return below - z - z / x - z * series;
-}
-
-struct Digamma {
-  template <class T> T operator()(T x) const { return static_cast<T>(digamma(static_cast<double>(x))); }
-};
-struct Trigamma {
-  template <class T> T operator()(T x) const { return static_cast<T>(trigamma(static_cast<double>(x))); }
-};
-struct Tetragamma {
-  template <class T> T operator()(T x) const { return static_cast<T>(tetragamma(static_cast<double>(x))); }
-};
+using namespace functors;
 
 }  // namespace
 }  // namespace heddle::cpu_kernels

@@ -60,7 +60,8 @@ using ClipNormKernel = void(const KernelContext& context, std::span<const Clippe
 using ClipValueKernel = void(const KernelContext& context, std::span<const ClippedGrad> grads,
                              double max_value);
 
-// Divides the gradients by the scale, or sets them to 0, see unscale_gradients().
+// Divides the gradients by the scale, which is on the CPU, or sets them to 0, see unscale_gradients(). `nonfinite` is on the device
+// of the gradients: a kernel for GPUs writes 0 or 1, one for the CPU at most 1.
 using UnscaleKernel = void(const KernelContext& context, std::span<const ClippedGrad> grads,
                            const NDArray& scale, const NDArray& nonfinite);
 using LossScaleKernel = void(const KernelContext& context, const operators_detail::LossScaleState& state,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <heddle/creation.h>
+#include <heddle/elementwise.h>
 #include <heddle/gradient_clipping.h>
 #include <heddle/number_text.h>
 #include <heddle/optimizer_update.h>
@@ -138,15 +139,20 @@ void operators_detail::unscale_gradients(const std::vector<NDArray>& leaves, con
   constexpr const char* kOp = "unscale_gradients";
   std::vector<ClippedGrad> grads = own_gradients(kOp, leaves);
   if (grads.empty()) return;
-  check_arrays(kOp, {&leaves.front(), &state.scale});
-  auto* kernel = kernel_for<UnscaleKernel>(kOp, state.scale);
+  const bool on_cpu = leaves.front().device().kind == DeviceKind::cpu;
+  // The op on a GPU writes a flag there, which is copied to the CPU: ops that read it are issued after that.
+  const NDArray nonfinite = on_cpu ? state.nonfinite : make_result(leaves.front(), Shape{}, DType::f32);
+  if (on_cpu) check_arrays(kOp, {&leaves.front(), &state.scale});
+  auto* kernel = kernel_for<UnscaleKernel>(kOp, leaves.front());
   ClipAccess access = access_of(grads);
-  for (std::vector<NDArray>* const list : {&access.reads, &access.writes}) list->push_back(state.nonfinite);
+  access.writes.push_back(nonfinite);
+  if (on_cpu) access.reads.push_back(nonfinite);
   access.reads.push_back(state.scale);
   push_op(kOp, access.reads, access.writes,
-          [kernel, grads = std::move(grads), state](const KernelContext& context) {
-            kernel(context, grads, state.scale, state.nonfinite);
+          [kernel, grads = std::move(grads), scale = state.scale, nonfinite](const KernelContext& context) {
+            kernel(context, grads, scale, nonfinite);
           });
+  if (!on_cpu) state.nonfinite.assign(maximum(state.nonfinite, nonfinite.copy_to(cpu())));
 }
 
 void operators_detail::update_loss_scale(const LossScaleState& state, double growth, double backoff,

@@ -13,9 +13,11 @@
 namespace heddle::operators_detail {
 namespace {
 
-void check_device(const char* op, const NDArray& weight) {
-  if (weight.device().kind == DeviceKind::cpu) return;
-  throw Error(std::string(op) + " has no " + name_of(weight.device().kind) + " kernel in this build");
+// The kernel of a rule for the device of the weight. Those for GPUs are in the table of kernels, by the name of the rule.
+template <class Fn>
+Fn* kernel_on(const NDArray& weight, const OptimizerRule& rule, Fn* on_cpu, const char* suffix) {
+  const DeviceKind kind = weight.device().kind;
+  return kind == DeviceKind::cpu ? on_cpu : kernels().find<Fn>(rule.name + suffix, kind);
 }
 
 // The call with what the launch of a graph and the array `scale` give. Only inside the op.
@@ -38,7 +40,6 @@ std::vector<NDArray> with_scale(std::vector<NDArray> read, const UpdateCall& cal
 // context and the number of earlier updates.
 template <class F>
 void push_counted(const char* name, const UpdatedArrays& arrays, const std::vector<NDArray>& grads, F&& fn) {
-  check_device(name, arrays.weight);
   std::vector<NDArray> mutated = arrays.state;
   if (arrays.row_updates.defined()) mutated.push_back(arrays.row_updates);
   mutated.push_back(arrays.weight);
@@ -100,7 +101,8 @@ const std::vector<OptimizerRule>& optimizer_rules() {
 void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const NDArray& grad,
                  const UpdateCall& call) {
   push_counted(rule.op, arrays, with_scale({grad}, call),
-               [kernel = rule.whole, weight = arrays.weight, state = arrays.state, grad,
+               [kernel = kernel_on(arrays.weight, rule, rule.whole, "_update"), weight = arrays.weight,
+                state = arrays.state, grad,
                 call = LaunchedStep(call)](const KernelContext& context, std::int64_t earlier) {
                  kernel(context, weight, state, grad, call_now(call), earlier + 1);
                });
@@ -109,8 +111,8 @@ void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const N
 void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const RowSparse& grad,
                  const UpdateCall& call) {
   push_counted(rule.op_of_rows, arrays, with_scale({grad.rows(), grad.values(), grad.count()}, call),
-               [op = rule.op_of_rows, kernel = rule.of_rows, weight = arrays.weight, state = arrays.state,
-                counts = arrays.row_updates, grad,
+               [op = rule.op_of_rows, kernel = kernel_on(arrays.weight, rule, rule.of_rows, "_update_rows"),
+                weight = arrays.weight, state = arrays.state, counts = arrays.row_updates, grad,
                 call = LaunchedStep(call)](const KernelContext& context, std::int64_t earlier) {
                  kernel(context, op, weight, state, counts, grad, call_now(call), earlier);
                });
@@ -118,7 +120,6 @@ void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const R
 
 void push_update(const OptimizerRule& rule, std::shared_ptr<const UpdateList> list,
                  std::vector<NDArray> grads, const UpdateCall& call) {
-  check_device(rule.op, list->arrays.front().weight);
   Access access = array_access(rule.op, grads, list->changed);
   for (const NDArray& array : list->changed) access.read.add(array.var());
   if (call.scale.defined()) access.read.add(call.scale.var());
@@ -129,8 +130,8 @@ void push_update(const OptimizerRule& rule, std::shared_ptr<const UpdateList> li
   const LaunchedStep step(call, grads.size());
   ndarray_detail::push_for(
       reads, writes,
-      [kernel = rule.list, list = std::move(list), grads = std::move(grads), skips,
-       step](const KernelContext& context) {
+      [kernel = kernel_on(list->arrays.front().weight, rule, rule.list, "_update_list"),
+       list = std::move(list), grads = std::move(grads), skips, step](const KernelContext& context) {
         if (skips.defined() && *skips.data<const float>() != 0) return;
         kernel(context, list->arrays, grads, call_now(step));
       },

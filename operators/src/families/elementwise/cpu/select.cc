@@ -1,52 +1,30 @@
 #include <algorithm>
-#include <limits>
-#include <type_traits>
-#include <utility>
 
 #include "core/kernel_table.h"
 #include "cpu/bits.h"
 #include "cpu/loops/map.h"
 #include "cpu/loops/strided_loop.h"
+#include "families/elementwise/bound_kernels.h"
 #include "families/elementwise/kernels.h"
+#include "families/elementwise/select_functors.h"
 
 namespace heddle::cpu_kernels {
 
 namespace {
 
-// Converts a bound to T. For a bound outside T's range the nearest value of T gives the same result.
-template <class T> T bound_as(Scalar bound) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return bound.as<T>();
-  } else {
-    using Limits = std::numeric_limits<T>;
-    if (bound.is_huge())
-      return static_cast<T>(std::min<std::uint64_t>(bound.as<std::uint64_t>(), Limits::max()));
-    const auto wide = bound.as<std::int64_t>();
-    if constexpr (std::is_same_v<T, bool>)
-      return wide > 0;
-    else if (std::in_range<T>(wide))
-      return static_cast<T>(wide);
-    return wide < 0 ? Limits::min() : Limits::max();
-  }
-}
-
-template <class T> struct Clip {
+template <class T> struct ClipTo {
   T least, most;
-  T operator()(T value) const { return value < least ? least : value > most ? most : value; }
+  T operator()(T value) const { return functors::Clip{}(value, least, most); }
 };
-
-// Converts a bound to f32, rounded to the half type.
-float half_bound(Scalar bound, DType dtype) {
-  return dtype == DType::f16 ? static_cast<float>(bound.as<Float16>())
-                             : static_cast<float>(bound.as<BFloat16>());
-}
 
 void clip_kernel(const KernelContext&, const NDArray& x, Scalar low, Scalar high, const NDArray& y) {
   const DType dtype = y.dtype();
   if (is_half(dtype)) {
-    return map_half_unary<float>(x, y, Clip<float>{half_bound(low, dtype), half_bound(high, dtype)});
+    return map_half_unary<float>(x, y, ClipTo<float>{half_bound(low, dtype), half_bound(high, dtype)});
   }
-  visit_number(dtype, [&]<class T> { map_unary<T, T>(x, y, Clip<T>{bound_as<T>(low), bound_as<T>(high)}); });
+  visit_number(dtype, [&]<class T> {
+    map_unary<T, T>(x, y, ClipTo<T>{bound_as<T>(low), bound_as<T>(high)});
+  });
 }
 
 template <class Bits>

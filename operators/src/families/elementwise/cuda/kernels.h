@@ -1,5 +1,7 @@
-// The elementwise kernels for GPUs, in plain types: nvcc compiles C++17. cuda.cc registers them.
+// The elementwise kernels for GPUs, in plain types: nvcc compiles C++17. register.cc registers them.
 #pragma once
+
+#include "cuda/fault_slot.h"
 
 namespace heddle::cuda_kernels {
 
@@ -30,8 +32,19 @@ struct Entry {
   Launch launch;
 };
 
-constexpr int kUnaryCount = 10, kBinaryCount = 23;
-extern const Entry kUnary[kUnaryCount], kBinary[kBinaryCount];
+// Kernels of one and of two operands. Those named Math are of elementwise_math.h.
+constexpr int kUnaryCount = 10, kBinaryCount = 23, kRoundingCount = 10, kUnaryMathCount = 25,
+              kBinaryMathCount = 14;
+extern const Entry kUnary[kUnaryCount], kBinary[kBinaryCount], kRounding[kRoundingCount],
+    kUnaryMath[kUnaryMathCount], kBinaryMath[kBinaryMathCount];
 const char* launch_where(void* stream, const Elements& elements);
+// in[1] and in[2] are the bounds.
+const char* launch_clip(void* stream, const Elements& elements);
+// in[0] where the index along the last axis, of `columns`, minus that along the one before, of `rows`, is not above k, or with
+// `upper` not below k; 0 elsewhere.
+const char* launch_triangle(void* stream, const Elements& elements, long long rows, long long columns,
+                            long long k, bool upper);
+// Reports the first exponent below 0 among the elements of in[0], which are signed integers.
+const char* launch_exponent_check(void* stream, const Elements& elements, FaultSlot* slot);
 
 }  // namespace heddle::cuda_kernels

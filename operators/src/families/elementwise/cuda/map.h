@@ -48,8 +48,10 @@ template <class F, class T, class R, int N> struct Map {
   HEDDLE_DEVICE R call(const T (&x)[N]) const {
     if constexpr (N == 1)
       return F{}(x[0]);
-    else
+    else if constexpr (N == 2)
       return F{}(x[0], x[1]);
+    else
+      return F{}(x[0], x[1], x[2]);
   }
   HEDDLE_DEVICE void element(long long i) const {
     long long at[N + 1];

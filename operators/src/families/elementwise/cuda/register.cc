@@ -1,70 +1,14 @@
 // Registers the elementwise kernels for GPUs.
 #include <cstring>
 
-#include "core/kernel_table.h"
-#include "cuda/arrays.h"
-#include "families/elementwise/cuda/kernels.h"
-#include "families/elementwise/kernels.h"
+#include <heddle/array_error.h>
+
+#include "cuda/data_fault.h"
+#include "families/elementwise/bound_kernels.h"
+#include "families/elementwise/cuda/entry_kernels.h"
 
 namespace heddle::cuda_kernels {
 namespace {
-
-Source array_source(const NDArray& array) {
-  Source source{address(array, check::AccessKind::read), {}, {}};
-  for (int axis = 0; axis < array.ndim(); ++axis) source.strides[axis] = array.strides()[axis];
-  return source;
-}
-
-Source source_of(const Operand& operand, DType dtype) {
-  if (operand.is_array) return array_source(operand.array);
-  Source source{};
-  visit_dtype(dtype, [&]<class T>() {
-    const T value = operand.scalar.as<T>();
-    std::memcpy(source.number, &value, sizeof value);
-  });
-  return source;
-}
-
-// As source_of; numbers of f16 and bf16 are rounded to these and given as float.
-Source computed_source(const Operand& operand, DType dtype) {
-  Source source = source_of(operand, dtype);
-  if (operand.is_array || !is_half(dtype)) return source;
-  const float value = dtype == DType::f16 ? static_cast<float>(operand.scalar.as<Float16>())
-                                          : static_cast<float>(operand.scalar.as<BFloat16>());
-  std::memcpy(source.number, &value, sizeof value);
-  return source;
-}
-
-Elements elements_of(const NDArray& y, DType operands) {
-  Elements elements{};
-  elements.dims = y.ndim();
-  elements.out = address(y, check::AccessKind::write);
-  elements.dtype = static_cast<unsigned char>(operands);
-  elements.result = static_cast<unsigned char>(y.dtype());
-  for (int axis = 0; axis < y.ndim(); ++axis) {
-    elements.sizes[axis] = y.shape()[axis];
-    elements.out_strides[axis] = y.strides()[axis];
-  }
-  return elements;
-}
-
-// Kernels have no closure in the table: one function an entry, made from the entry's number.
-template <int entry> void unary(const KernelContext& context, const NDArray& x, const NDArray& y) {
-  if (y.size() == 0) return;
-  Elements elements = elements_of(y, x.dtype());
-  elements.in[0] = array_source(x);
-  check_launch(context, kUnary[entry].launch(context.stream().native(), elements));
-}
-
-template <int entry>
-void binary(const KernelContext& context, const Operand& a, const Operand& b, const NDArray& y) {
-  if (y.size() == 0) return;
-  const DType dtype = (a.is_array ? a : b).array.dtype();
-  Elements elements = elements_of(y, dtype);
-  elements.in[0] = computed_source(a, dtype);
-  elements.in[1] = computed_source(b, dtype);
-  check_launch(context, kBinary[entry].launch(context.stream().native(), elements));
-}
 
 void where_kernel(const KernelContext& context, const NDArray& condition, const Operand& a, const Operand& b,
                   const NDArray& y) {
@@ -76,17 +20,57 @@ void where_kernel(const KernelContext& context, const NDArray& condition, const 
   check_launch(context, launch_where(context.stream().native(), elements));
 }
 
-template <int entry, int end> void add_unary(KernelTable& table) {
-  if constexpr (entry < end) {
-    table.add<UnaryKernel>(kUnary[entry].op, DeviceKind::cuda, unary<entry>);
-    add_unary<entry + 1, end>(table);
+// A bound as the number of a source, which is a float for f16 and bf16.
+Source bound_source(Scalar bound, DType dtype) {
+  Source source{};
+  if (is_half(dtype)) {
+    const float value = half_bound(bound, dtype);
+    std::memcpy(source.number, &value, sizeof value);
+    return source;
   }
+  visit_dtype(dtype, [&]<class T>() {
+    if constexpr (std::is_arithmetic_v<T>) {
+      const T value = bound_as<T>(bound);
+      std::memcpy(source.number, &value, sizeof value);
+    }
+  });
+  return source;
 }
-template <int entry, int end> void add_binary(KernelTable& table) {
-  if constexpr (entry < end) {
-    table.add<BinaryKernel>(kBinary[entry].op, DeviceKind::cuda, binary<entry>);
-    add_binary<entry + 1, end>(table);
+
+void clip_kernel(const KernelContext& context, const NDArray& x, Scalar low, Scalar high, const NDArray& y) {
+  if (y.size() == 0) return;
+  Elements elements = elements_of(y, y.dtype());
+  elements.in[0] = array_source(x);
+  elements.in[1] = bound_source(low, y.dtype());
+  elements.in[2] = bound_source(high, y.dtype());
+  check_launch(context, launch_clip(context.stream().native(), elements));
+}
+
+void triangle_kernel(const KernelContext& context, const NDArray& x, const NDArray& y, std::int64_t k,
+                     bool lower) {
+  if (y.size() == 0) return;
+  Elements elements = elements_of(y, y.dtype());
+  elements.in[0] = array_source(x);
+  const int last = y.ndim() - 1;
+  check_launch(context, launch_triangle(context.stream().native(), elements, y.shape()[last - 1],
+                                        y.shape()[last], k, !lower));
+}
+
+// The number of `power` in kBinaryMath.
+constexpr int kPower = 0;
+
+// All exponents are looked at; the op fails once the powers are written.
+void power_kernel(const KernelContext& context, const Operand& a, const Operand& b, const NDArray& y) {
+  if (y.size() > 0 && b.is_array && is_signed_integer(b.array.dtype())) {
+    const DataFault fault;
+    Elements elements = elements_of(y, b.array.dtype());
+    elements.in[0] = array_source(b.array);
+    check_launch(context, launch_exponent_check(context.stream().native(), elements, fault.slot()));
+    fault.check(context, [](const FaultSlot&) {
+      throw InvalidArgument("power: an integer to a negative integer power");
+    });
   }
+  binary_entry<kBinaryMath, kPower>(context, a, b, y);
 }
 
 }  // namespace
@@ -96,8 +80,14 @@ namespace heddle {
 
 HEDDLE_CUDA_KERNELS(elementwise) {
   using namespace cuda_kernels;
-  add_unary<0, kUnaryCount>(table);
-  add_binary<0, kBinaryCount>(table);
+  add_unary<kUnary>(table);
+  add_unary<kRounding>(table);
+  add_unary<kUnaryMath>(table);
+  add_binary<kBinary>(table);
+  table.add<BinaryKernel>("power", DeviceKind::cuda, power_kernel);
+  add_binary<kBinaryMath, kPower + 1>(table);
+  table.add<ClipKernel>("clip", DeviceKind::cuda, clip_kernel);
+  table.add<TriangleKernel>("triangle", DeviceKind::cuda, triangle_kernel);
   table.add<WhereKernel>("where", DeviceKind::cuda, where_kernel);
 }
 

@@ -1,34 +1,9 @@
 // adagrad: the gradient over the root of the sum of all squares so far.
-#include <cmath>
-
 #include "families/optimizer/cpu/steps.h"
+#include "families/optimizer/steps/adagrad_functors.h"
 
 namespace heddle::cpu_kernels {
-namespace {
-
-template <class T> struct AdagradStep {
-  enum Param { kLr, kLrDecay, kWeightDecay, kInitial, kEpsilon };
-
-  AdagradStep(const UpdateCall& call, std::int64_t updates)
-      : scale(static_cast<T>(call.grad_scale)),
-        decay(static_cast<T>(call[kWeightDecay] * call.decay_scale)),
-        initial(static_cast<T>(call[kInitial])),
-        epsilon(static_cast<T>(call[kEpsilon])),
-        rate(static_cast<T>(call.lr / (1 + static_cast<double>(updates - 1) * call[kLrDecay]))) {}
-
-  void operator()(const WeightPart<T>& part) const {
-    const AdagradStep s = *this;
-    for_elements<1>(part, [s](T& w, T grad, T& sum) {
-      const T g = grad * s.scale + s.decay * w;
-      sum += g * g;
-      w -= s.rate * g / (std::sqrt(sum + s.initial) + s.epsilon);
-    });
-  }
-
-  T scale, decay, initial, epsilon, rate;
-};
-
-}  // namespace
+using namespace functors;
 
 HEDDLE_OPTIMIZERS(adagrad) {
   using P = AdagradStep<float>;

@@ -1,57 +1,9 @@
 // lars: sgd with momentum, whose gradient is scaled by the norms of weight and gradient.
-#include <cmath>
-
 #include "families/optimizer/cpu/steps.h"
-#include "families/optimizer/cpu/sums.h"
+#include "families/optimizer/steps/lars_functors.h"
 
 namespace heddle::cpu_kernels {
-namespace {
-
-template <class T> struct LarsStep {
-  enum Param { kLr, kMomentum, kNesterov, kTrust, kWeightDecay, kEpsilon };
-
-  LarsStep(const UpdateCall& call, std::int64_t)
-      : trust(call[kTrust]),
-        epsilon(call[kEpsilon]),
-        weight_decay(call[kWeightDecay] * call.decay_scale),
-        lr(static_cast<T>(call.lr)),
-        scale(static_cast<T>(call.grad_scale)),
-        momentum(static_cast<T>(call[kMomentum])),
-        decay(static_cast<T>(weight_decay)),
-        nesterov(call[kNesterov] != 0) {}
-
-  Norms norms(const WeightPart<T>& part) const {
-    const T *w = part.weight, *grad = part.grad;
-    const T factor = scale;
-    return {sum_in_order(part.n, [=](std::int64_t i) { return static_cast<double>(w[i]) * w[i]; }),
-            sum_in_order(part.n, [=](std::int64_t i) {
-              const double g = grad[i] * factor;
-              return g * g;
-            })};
-  }
-
-  void take(const Norms& all) {
-    const double weight = std::sqrt(all.weight), grad = std::sqrt(all.update);
-    const bool both = weight > 0 && grad > 0;
-    ratio = static_cast<T>(both ? trust * weight / (grad + weight_decay * weight + epsilon) : 1);
-  }
-
-  void operator()(const WeightPart<T>& part) const {
-    const LarsStep s = *this;
-    const T a = nesterov ? T(1) : T(0), b = nesterov ? momentum : T(1);
-    for_elements<1>(part, [=](T& w, T grad, T& velocity) {
-      const T g = s.ratio * (grad * s.scale + s.decay * w);
-      velocity = s.momentum * velocity + g;
-      w -= s.lr * (a * g + b * velocity);
-    });
-  }
-
-  double trust, epsilon, weight_decay;
-  T lr, scale, momentum, decay, ratio = 1;
-  bool nesterov;
-};
-
-}  // namespace
+using namespace functors;
 
 HEDDLE_OPTIMIZERS(lars) {
   table.add<LarsStep>(

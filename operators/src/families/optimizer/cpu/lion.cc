@@ -1,35 +1,9 @@
 // lion: the sign of a mean of gradients.
 #include "families/optimizer/cpu/steps.h"
+#include "families/optimizer/steps/lion_functors.h"
 
 namespace heddle::cpu_kernels {
-namespace {
-
-template <class T> struct LionStep {
-  enum Param { kLr, kBeta1, kBeta2, kWeightDecay };
-
-  LionStep(const UpdateCall& call, std::int64_t)
-      : lr(static_cast<T>(call.lr)),
-        scale(static_cast<T>(call.grad_scale)),
-        beta1(static_cast<T>(call[kBeta1])),
-        beta2(static_cast<T>(call[kBeta2])),
-        rest1(static_cast<T>(1 - call[kBeta1])),
-        rest2(static_cast<T>(1 - call[kBeta2])),
-        keep(static_cast<T>(1 - call.lr * call[kWeightDecay] * call.decay_scale)) {}
-
-  void operator()(const WeightPart<T>& part) const {
-    const LionStep s = *this;
-    for_elements<1>(part, [s](T& w, T grad, T& mean) {
-      const T g = grad * s.scale;
-      const T c = s.beta1 * mean + s.rest1 * g;
-      mean = s.beta2 * mean + s.rest2 * g;
-      w = s.keep * w - s.lr * (c > 0 ? T(1) : c < 0 ? T(-1) : c);  // NaN stays NaN
-    });
-  }
-
-  T lr, scale, beta1, beta2, rest1, rest2, keep;
-};
-
-}  // namespace
+using namespace functors;
 
 HEDDLE_OPTIMIZERS(lion) {
   table.add<LionStep>(

@@ -14,7 +14,6 @@
 
 #include "core/kernel_table.h"
 #include "families/optimizer/cpu/steps.h"
-#include "families/optimizer/cpu/sums.h"
 
 namespace heddle::cpu_kernels {
 namespace {

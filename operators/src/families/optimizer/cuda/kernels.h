@@ -1,0 +1,60 @@
+// The kernels of optimizers for GPUs, in plain types: nvcc compiles C++17. register.cc registers them. All functions return why a kernel
+// could not be launched; null if it was.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/fault_slot.h"
+#include "families/optimizer/part_functors.h"
+
+namespace heddle::cuda_kernels {
+
+template <class T> using Part = functors::WeightPart<T>;
+
+constexpr int kMostParts = 60;           // of one launch
+constexpr long long kNormGrain = 16384;  // elements of which a block adds up the norms
+constexpr int kRuleCount = 10;
+constexpr int kNormRules = 2;  // the first ones, whose steps need norms of the whole weight
+
+// Updates weights by one step, an object of the rule's class for float or double. For rules with norms, `parts` is one, and `sums` has
+// memory for 2 doubles for each kNormGrain elements, and 2 more.
+struct Rule {
+  const char *op, *list_op;  // names in the table of kernels
+  const char* (*of_f32)(void* stream, const Part<float>* parts, int count, const void* step, double* sums);
+  const char* (*of_f64)(void* stream, const Part<double>* parts, int count, const void* step, double* sums);
+};
+extern const Rule kRules[kRuleCount];
+
+// Some of the gradients (or averages) that an op is on: `other` is null, or an array of the same length. Element i of chunk c, of
+// kNormGrain elements, counts on in `begin`.
+struct ArrayPiece {
+  void* data;
+  void* other;
+  long long count;
+  long long first_chunk;  // chunks of the arrays before it
+  bool wide;              // f64, else f32
+};
+constexpr int kMostPieces = 90;
+struct Pieces {
+  int count;
+  ArrayPiece all[kMostPieces];
+  long long chunks;  // of these, whose first number is that of the first array
+};
+
+// What the kernels of the norm share: sums has a double for each chunk of all arrays; result has the norm and the factor.
+const char* launch_square_sums(void* stream, const Pieces& pieces, double* sums);
+const char* launch_norm(void* stream, const double* sums, long long count, double max_norm, void* norm,
+                        bool wide, double* factor, FaultSlot* refuse_nonfinite);
+const char* launch_scale(void* stream, const Pieces& pieces, const double* factor);
+const char* launch_clip_values(void* stream, const Pieces& pieces, double most);
+const char* launch_clear(void* stream, int* nonfinite);  // *nonfinite = 0
+// Sets *nonfinite to 1 if an element is inf or NaN.
+const char* launch_find_nonfinite(void* stream, const Pieces& pieces, int* nonfinite);
+// Multiplies all elements by the factor, or sets them to 0 if *nonfinite is not 0.
+const char* launch_unscale(void* stream, const Pieces& pieces, double factor, const int* nonfinite);
+const char* launch_flag(void* stream, const int* nonfinite, float* flag);  // *flag = *nonfinite
+// data += share * (other - data).
+const char* launch_average(void* stream, const Pieces& pieces, double share);
+const char* launch_swap(void* stream, const Pieces& pieces);
+
+}  // namespace heddle::cuda_kernels

@@ -1,0 +1,146 @@
+// Updates of weights on GPUs by the steps of the CPU: a thread updates one element at a time. Norms of a weight are added up by blocks
+// of threads in an order that depends on its size alone, not in the CPU's.
+#include "families/optimizer/cuda/block_sum.h"
+#include "families/optimizer/cuda/kernels.h"
+#include "families/optimizer/steps/adadelta_functors.h"
+#include "families/optimizer/steps/adagrad_functors.h"
+#include "families/optimizer/steps/adam_functors.h"
+#include "families/optimizer/steps/lamb_functors.h"
+#include "families/optimizer/steps/lars_functors.h"
+#include "families/optimizer/steps/lion_functors.h"
+#include "families/optimizer/steps/nadam_functors.h"
+#include "families/optimizer/steps/rmsprop_functors.h"
+#include "families/optimizer/steps/sgd_functors.h"
+#include "gpu/layout.h"
+
+namespace heddle::cuda_kernels {
+namespace {
+
+using namespace functors;
+
+template <class T, class Step> struct UpdateOne {
+  Part<T> all;
+  Step step;
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    for (long long i = thread.global_index(); i < all.n; i += thread.global_size()) step(all.at(i, i, 1));
+  }
+};
+
+// Blocks of one row of the grid update one weight.
+template <class T, class Step> struct UpdateMany {
+  Part<T> parts[kMostParts];
+  Step step;
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    const Part<T>& all = parts[thread.block_index().y];
+    for (long long i = thread.global_index(); i < all.n; i += thread.global_size()) step(all.at(i, i, 1));
+  }
+};
+
+const char* problem_of(cudaError_t status) {
+  if (status == cudaSuccess) return nullptr;
+  cudaGetLastError();
+  return cudaGetErrorString(status);
+}
+
+template <template <class> class StepOf, class T>
+const char* update(void* stream, const Part<T>* parts, int count, const void* step, double*) {
+  using Step = StepOf<T>;
+  const auto cuda_stream = static_cast<cudaStream_t>(stream);
+  if (count == 1)
+    return on_gpu::launch_over(cuda_stream, parts[0].n,
+                               UpdateOne<T, Step>{parts[0], *static_cast<const Step*>(step)});
+  UpdateMany<T, Step> kernel{{}, *static_cast<const Step*>(step)};
+  long long most = 0;
+  for (int i = 0; i < count; ++i) {
+    kernel.parts[i] = parts[i];
+    if (parts[i].n > most) most = parts[i].n;
+  }
+  const dim3 grid(on_gpu::blocks_for(most, on_gpu::kThreads), static_cast<unsigned>(count));
+  return problem_of(on_gpu::launch(cuda_stream, grid, dim3(on_gpu::kThreads), 0, kernel));
+}
+
+// The norms of each kNormGrain elements, which also update the state where the step does so.
+template <class T, class Step> struct ChunkNorms {
+  Part<T> all;
+  Step step;
+  double* sums;
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    const long long chunk = thread.block_index().x, begin = chunk * kNormGrain;
+    const long long end = begin + kNormGrain < all.n ? begin + kNormGrain : all.n;
+    double weight = 0, change = 0;
+    for (long long i = begin + thread.rank(); i < end; i += kSumThreads) {
+      const Norms one = step.norms(all.at(i, i, 1));
+      weight += one.weight;
+      change += one.update;
+    }
+    weight = block_sum(thread, weight);
+    change = block_sum(thread, change);
+    if (thread.rank() != 0) return;
+    sums[2 * chunk] = weight;
+    sums[2 * chunk + 1] = change;
+  }
+};
+
+// The total of `chunks` norms behind them.
+struct TotalNorms {
+  double* sums;
+  long long chunks;
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    double weight = 0, change = 0;
+    for (long long i = thread.rank(); i < chunks; i += kSumThreads) {
+      weight += sums[2 * i];
+      change += sums[2 * i + 1];
+    }
+    weight = block_sum(thread, weight);
+    change = block_sum(thread, change);
+    if (thread.rank() != 0) return;
+    sums[2 * chunks] = weight;
+    sums[2 * chunks + 1] = change;
+  }
+};
+
+template <class T, class Step> struct UpdateByNorms {
+  Part<T> all;
+  Step step;
+  const double* total;
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    Step own = step;
+    own.take({total[0], total[1]});
+    for (long long i = thread.global_index(); i < all.n; i += thread.global_size()) own(all.at(i, i, 1));
+  }
+};
+
+template <template <class> class StepOf, class T>
+const char* update_by_norms(void* stream, const Part<T>* parts, int, const void* step, double* sums) {
+  using Step = StepOf<T>;
+  const auto cuda_stream = static_cast<cudaStream_t>(stream);
+  const Part<T>& all = parts[0];
+  const Step& constants = *static_cast<const Step*>(step);
+  const long long chunks = (all.n + kNormGrain - 1) / kNormGrain;
+  const char* problem =
+      problem_of(on_gpu::launch(cuda_stream, dim3(static_cast<unsigned>(chunks)), dim3(kSumThreads), 0,
+                                ChunkNorms<T, Step>{all, constants, sums}));
+  if (!problem)
+    problem =
+        problem_of(on_gpu::launch(cuda_stream, dim3(1), dim3(kSumThreads), 0, TotalNorms{sums, chunks}));
+  if (problem) return problem;
+  return on_gpu::launch_over(cuda_stream, all.n, UpdateByNorms<T, Step>{all, constants, sums + 2 * chunks});
+}
+
+}  // namespace
+
+#define HEDDLE_RULE(name, Step) \
+  { name "_update", name "_update_list", update<Step, float>, update<Step, double> }
+const Rule kRules[kRuleCount] = {
+    {"lamb_update", "lamb_update_list", update_by_norms<LambStep, float>, update_by_norms<LambStep, double>},
+    {"lars_update", "lars_update_list", update_by_norms<LarsStep, float>, update_by_norms<LarsStep, double>},
+    HEDDLE_RULE("adadelta", AdadeltaStep),
+    HEDDLE_RULE("adagrad", AdagradStep),
+    HEDDLE_RULE("adam", CoupledAdam),
+    HEDDLE_RULE("adamw", DecoupledAdam),
+    HEDDLE_RULE("lion", LionStep),
+    HEDDLE_RULE("nadam", NadamStep),
+    HEDDLE_RULE("rmsprop", RmspropStep),
+    HEDDLE_RULE("sgd", SgdStep)};
+
+}  // namespace heddle::cuda_kernels
