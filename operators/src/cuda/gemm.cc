@@ -30,9 +30,8 @@ std::atomic<GemmWay>& way() {
 }
 
 void own(const KernelContext& context, const Gemm& gemm) {
-  const GemmPlan plan = plan_gemm(gemm);
-  const Scratch parts(context, "parts of a matrix product", static_cast<std::size_t>(plan.bytes));
-  check_launch(context, launch_gemm(context.stream().native(), gemm, plan, parts.data()));
+  const Scratch parts(context, "parts of a matrix product", static_cast<std::size_t>(gemm_bytes(gemm)));
+  check_launch(context, launch_gemm(context.stream().native(), gemm, parts.data()));
 }
 
 // cuBLASLt has no bias of f32 beside halves, and would round before the bias is added: it writes f32.
@@ -49,7 +48,7 @@ bool by_wide_library(const KernelContext& context, const Gemm& gemm) {
   wide.bias = nullptr;
   wide.relu = false;
   if (!cublaslt_gemm(context, wide)) return false;
-  check_launch(context, launch_gemm_end(context.stream().native(), gemm, 1, sums.data()));
+  check_launch(context, launch_gemm_end(context.stream().native(), gemm, sums.data()));
   return true;
 }
 
