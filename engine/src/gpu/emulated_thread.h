@@ -10,6 +10,7 @@
 #include "gpu/kernel.h"
 
 #define HEDDLE_DEVICE
+#define HEDDLE_UNROLL
 // HEDDLE_SHARED(thread, name, type): a variable in the block's shared memory, not initialised.
 #define HEDDLE_SHARED(thread, name, ...)                             \
   using name##_type = ::heddle::on_gpu::Identity<__VA_ARGS__>::type; \

@@ -13,8 +13,8 @@
 //   };
 //   on_gpu::launch(stream, blocks, 256, 0, Add{a, b, sum, count});
 //
-// The headers included here define, alike for both compilers: HEDDLE_DEVICE, HEDDLE_SHARED, the class Thread, the
-// atomic operations and entry().
+// The headers included here define, alike for both compilers: HEDDLE_DEVICE, HEDDLE_SHARED, HEDDLE_UNROLL, the class
+// Thread, the atomic operations and entry().
 #pragma once
 
 #include <cstddef>

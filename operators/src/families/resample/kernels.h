@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include <heddle/kernel_context.h>
@@ -26,6 +27,11 @@ struct ResampleProblem {
   bool align_corners = false;
   bool transposed = false;
 };
+
+// Elements of x along an axis.
+inline std::int64_t size_before(const ResampleProblem& p, std::size_t axis) {
+  return p.transposed ? p.axes[axis].out : p.axes[axis].in;
+}
 
 // For resample: x (planes, in...) -> y (planes, out...), and the other way round if transposed. Both contiguous, of one dtype: f32 or
 // f64, or any for the nearest modes that are not transposed.

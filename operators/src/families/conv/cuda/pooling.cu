@@ -1,0 +1,295 @@
+// Pooling on GPUs. A thread computes one element: of the result from its window, of a gradient from the windows that the element is in,
+// in their order. Sums have the CPU's order, so that all values are the CPU's bits.
+#include <cmath>
+
+#include "cuda/arithmetic.h"
+#include "families/conv/cuda/pooling.h"
+#include "gpu/layout.h"
+
+namespace heddle::cuda_kernels {
+namespace {
+
+using on_gpu::Type;
+
+// As pool_span(): the elements begin, begin + dilation, ... before end.
+struct Span {
+  long long begin, end, padded;
+};
+HEDDLE_DEVICE long long least(long long a, long long b) { return a < b ? a : b; }
+
+// (i * in + more) / out, where i <= out: the product may be too large.
+HEDDLE_DEVICE long long boundary(long long i, long long in, long long out, long long more) {
+  return i * (in / out) + (i * (in % out) + more) / out;
+}
+
+HEDDLE_DEVICE Span span_of(const Pooling& p, int axis, long long i) {
+  const long long in = p.in[axis], out = p.out[axis];
+  if (p.adaptive) {
+    const long long begin = boundary(i, in, out, 0), end = boundary(i + 1, in, out, out - 1);
+    return {begin, end, end - begin};
+  }
+  const long long start = i * p.stride[axis] - p.padding[axis], step = p.dilation[axis];
+  const long long past = start + (p.kernel[axis] - 1) * step + 1;
+  return {start < 0 ? (start % step + step) % step : start, least(past, in),
+          least(past, in + p.padding[axis]) - start};
+}
+
+// The windows from first to last along an axis may have element i; those without it are left out by holds().
+struct Range {
+  long long first, last;
+};
+HEDDLE_DEVICE Range windows_of(const Pooling& p, int axis, long long i) {
+  const long long in = p.in[axis], out = p.out[axis];
+  if (p.adaptive) {
+    long long first = boundary(i, out, in, 0), last = first;
+    while (first > 0 && span_of(p, axis, first - 1).end > i) --first;
+    while (last + 1 < out && span_of(p, axis, last + 1).begin <= i) ++last;
+    return {first, last};
+  }
+  const long long at = i + p.padding[axis], reach = (p.kernel[axis] - 1) * p.dilation[axis];
+  const long long first = at <= reach ? 0 : (at - reach + p.stride[axis] - 1) / p.stride[axis];
+  return {first, least(at / p.stride[axis], out - 1)};
+}
+HEDDLE_DEVICE bool holds(const Span& span, long long i, long long dilation) {
+  return i >= span.begin && i < span.end && (dilation == 1 || (i - span.begin) % dilation == 0);
+}
+
+struct Element {
+  long long plane, d, h, w;
+};
+HEDDLE_DEVICE Element element_of(long long index, const long long (&sizes)[3]) {
+  if (index <= 0x7fffffff) {
+    const auto at = static_cast<unsigned>(index), w = static_cast<unsigned>(sizes[2]),
+               h = static_cast<unsigned>(sizes[1]), d = static_cast<unsigned>(sizes[0]);
+    return {at / w / h / d, at / w / h % d, at / w % h, at % w};
+  }
+  const long long line = index / sizes[2], slice = line / sizes[1];
+  return {slice / sizes[0], slice % sizes[0], line % sizes[1], index % sizes[2]};
+}
+HEDDLE_DEVICE long long volume_of(const long long (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
+
+HEDDLE_DEVICE long long place_at(const void* where, long long at, Type type) {
+  if (type == Type::u8) return static_cast<const std::uint8_t*>(where)[at];
+  return on_gpu::load<long long>(where, at, type);
+}
+
+template <class T> struct MaxPool {
+  using Value = typename T::Sum;
+  Pooling p;
+  long long count;
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    for (long long i = thread.global_index(); i < count; i += thread.global_size()) {
+      const Element to = element_of(i, p.out);
+      const Span slices = span_of(p, 0, to.d), rows = span_of(p, 1, to.h), columns = span_of(p, 2, to.w);
+      const long long plane = to.plane * volume_of(p.in);
+      const Type type{p.type};
+      Value best = 0;
+      long long at = -1, slice = 0;
+      for (long long d = slices.begin; d < slices.end; d += p.dilation[0], ++slice) {
+        long long line = slice * p.most[1];
+        for (long long h = rows.begin; h < rows.end; h += p.dilation[1], ++line) {
+          long long place = line * p.most[2];
+          const long long row = plane + (d * p.in[1] + h) * p.in[2];
+          for (long long w = columns.begin; w < columns.end; w += p.dilation[2], ++place) {
+            const Value value = T::load(p.from, row + w, type);
+            if (at >= 0 && !(value > best || (value != value && best == best))) continue;
+            best = value;
+            at = place;
+          }
+        }
+      }
+      put_sum<Value>(p.to, i, type, best);
+      if (p.where) on_gpu::store(p.where, i, Type{p.where_type}, at);
+    }
+  }
+};
+
+template <class T> struct MaxPoolBackward {
+  using Value = typename T::Sum;
+  Pooling p;
+  long long count;
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    for (long long i = thread.global_index(); i < count; i += thread.global_size()) {
+      const Element x = element_of(i, p.in);
+      const long long plane = x.plane * volume_of(p.out);
+      const Range slices = windows_of(p, 0, x.d), rows = windows_of(p, 1, x.h),
+                  columns = windows_of(p, 2, x.w);
+      Value sum = 0;
+      for (long long d = slices.first; d <= slices.last; ++d) {
+        const Span in_d = span_of(p, 0, d);
+        if (!holds(in_d, x.d, p.dilation[0])) continue;
+        const long long slice = (x.d - in_d.begin) / p.dilation[0] * p.most[1];
+        for (long long h = rows.first; h <= rows.last; ++h) {
+          const Span in_h = span_of(p, 1, h);
+          if (!holds(in_h, x.h, p.dilation[1])) continue;
+          const long long line = (slice + (x.h - in_h.begin) / p.dilation[1]) * p.most[2];
+          for (long long w = columns.first; w <= columns.last; ++w) {
+            const Span in_w = span_of(p, 2, w);
+            if (!holds(in_w, x.w, p.dilation[2])) continue;
+            const long long at = plane + (d * p.out[1] + h) * p.out[2] + w;
+            if (place_at(p.where, at, Type{p.where_type}) != line + (x.w - in_w.begin) / p.dilation[2])
+              continue;
+            const Value g = T::load(p.from, at, Type{p.type});
+            sum = p.adds ? sum + g : g;
+          }
+        }
+      }
+      put_sum<Value>(p.to, i, Type{p.type}, sum);
+    }
+  }
+};
+
+HEDDLE_DEVICE double divisor(const Pooling& p, const Span& d, const Span& h, const Span& w) {
+  if (p.count_include_pad)
+    return static_cast<double>(d.padded) * static_cast<double>(h.padded) * static_cast<double>(w.padded);
+  return static_cast<double>(d.end - d.begin) * static_cast<double>(h.end - h.begin) *
+         static_cast<double>(w.end - w.begin);
+}
+
+// As pairwise_sum() on the CPU: term(begin) + ... in f64, by halves, of which short ones have eight partial sums.
+template <class Term> HEDDLE_DEVICE double pairwise(long long begin, long long end, const Term& term) {
+  constexpr long long kBlock = 128, kParts = 8;
+  double waiting[48];
+  long long ends[48];
+  int depth = 0;
+  for (;;) {
+    while (end - begin > kBlock) {
+      ends[depth] = end;
+      waiting[depth++] = 0;
+      end = begin + (end - begin) / (2 * kParts) * kParts;
+    }
+    double parts[kParts] = {};
+    long long i = begin;
+    for (; i + kParts <= end; i += kParts) {
+      HEDDLE_UNROLL
+      for (int k = 0; k < kParts; ++k) parts[k] += term(i + k);
+    }
+    HEDDLE_UNROLL
+    for (int k = 0; k < kParts; ++k) {
+      if (i + k < end) parts[k] += term(i + k);
+    }
+    double sum =
+        ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
+    begin = end;
+    while (depth > 0 && ends[depth - 1] == begin) sum = waiting[--depth] + sum;
+    if (depth == 0) return sum;
+    waiting[depth - 1] = sum;
+    end = ends[depth - 1];
+  }
+}
+
+template <class T> struct Terms {
+  const void* from;
+  long long begin;
+  Type type;
+  HEDDLE_DEVICE double operator()(long long i) const { return T::load(from, begin + i, type); }
+};
+
+template <class T> struct AvgPool {
+  using Value = typename T::Sum;
+  Pooling p;
+  long long count;
+
+  HEDDLE_DEVICE double window_sum(long long plane, const Span& d, const Span& h, const Span& w) const {
+    constexpr long long kSmall = 64;  // windows of at most so many elements are summed one after the other
+    const Type type{p.type};
+    const long long width = w.end - w.begin, height = h.end - h.begin, depth = d.end - d.begin;
+    if (width == p.in[2] && (height == p.in[1] || depth == 1)) {  // one piece of memory
+      const long long first = plane + (d.begin * p.in[1] + h.begin) * p.in[2];
+      return pairwise(0, depth * height * width, Terms<T>{p.from, first, type});
+    }
+    double sum = 0;
+    if (depth * height * width > kSmall) return lines_sum(plane, d, h, w);
+    for (long long slice = d.begin; slice < d.end; ++slice) {
+      for (long long row = h.begin; row < h.end; ++row) {
+        const long long line = plane + (slice * p.in[1] + row) * p.in[2];
+        for (long long at = w.begin; at < w.end; ++at) sum += T::load(p.from, line + at, type);
+      }
+    }
+    return sum;
+  }
+  struct Lines {
+    const AvgPool& pool;
+    long long plane, first_row, height;
+    Span w;
+    HEDDLE_DEVICE double operator()(long long line) const {
+      const Pooling& p = pool.p;
+      const long long row = (line / height * p.in[1] + first_row + line % height) * p.in[2];
+      return pairwise(w.begin, w.end, Terms<T>{p.from, plane + row, Type{p.type}});
+    }
+  };
+  HEDDLE_DEVICE double lines_sum(long long plane, const Span& d, const Span& h, const Span& w) const {
+    const long long height = h.end - h.begin;
+    return pairwise(d.begin * height, d.end * height, Lines{*this, plane, h.begin, height, w});
+  }
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    for (long long i = thread.global_index(); i < count; i += thread.global_size()) {
+      const Element to = element_of(i, p.out);
+      const Span d = span_of(p, 0, to.d), h = span_of(p, 1, to.h), w = span_of(p, 2, to.w);
+      const double mean = window_sum(to.plane * volume_of(p.in), d, h, w) / divisor(p, d, h, w);
+      put_sum<Value>(p.to, i, Type{p.type}, static_cast<Value>(mean));
+    }
+  }
+};
+
+template <class T> struct AvgPoolBackward {
+  using Value = typename T::Sum;
+  Pooling p;
+  long long count;
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    for (long long i = thread.global_index(); i < count; i += thread.global_size()) {
+      const Element x = element_of(i, p.in);
+      const long long plane = x.plane * volume_of(p.out);
+      const Range slices = windows_of(p, 0, x.d), rows = windows_of(p, 1, x.h),
+                  columns = windows_of(p, 2, x.w);
+      double sum = 0;
+      for (long long d = slices.first; d <= slices.last; ++d) {
+        const Span in_d = span_of(p, 0, d);
+        if (!holds(in_d, x.d, 1)) continue;
+        for (long long h = rows.first; h <= rows.last; ++h) {
+          const Span in_h = span_of(p, 1, h);
+          if (!holds(in_h, x.h, 1)) continue;
+          for (long long w = columns.first; w <= columns.last; ++w) {
+            const Span in_w = span_of(p, 2, w);
+            if (!holds(in_w, x.w, 1)) continue;
+            const long long at = plane + (d * p.out[1] + h) * p.out[2] + w;
+            const double g = T::load(p.from, at, Type{p.type}), share = g / divisor(p, in_d, in_h, in_w);
+            sum += p.wide ? share : static_cast<double>(static_cast<Value>(share));
+          }
+        }
+      }
+      if (p.wide)
+        on_gpu::store(p.to, i, Type{p.type}, sum);  // rounded once
+      else
+        put_sum<Value>(p.to, i, Type{p.type}, static_cast<Value>(sum));
+    }
+  }
+};
+
+long long planes_of(const Pooling& p, const long long (&sizes)[3]) {
+  return p.planes * sizes[0] * sizes[1] * sizes[2];
+}
+
+template <template <class> class Kernel>
+const char* launch_over_elements(void* stream, const Pooling& p, long long count) {
+  const auto native = static_cast<cudaStream_t>(stream);
+  if (Type{p.type} == Type::f64) return on_gpu::launch_over(native, count, Kernel<Doubles>{p, count});
+  return on_gpu::launch_over(native, count, Kernel<Floats>{p, count});
+}
+
+}  // namespace
+
+const char* launch_max_pool(void* stream, const Pooling& p) {
+  return launch_over_elements<MaxPool>(stream, p, planes_of(p, p.out));
+}
+const char* launch_max_pool_backward(void* stream, const Pooling& p) {
+  return launch_over_elements<MaxPoolBackward>(stream, p, planes_of(p, p.in));
+}
+const char* launch_avg_pool(void* stream, const Pooling& p) {
+  return launch_over_elements<AvgPool>(stream, p, planes_of(p, p.out));
+}
+const char* launch_avg_pool_backward(void* stream, const Pooling& p) {
+  return launch_over_elements<AvgPoolBackward>(stream, p, planes_of(p, p.in));
+}
+
+}  // namespace heddle::cuda_kernels
