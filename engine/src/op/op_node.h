@@ -49,9 +49,11 @@ struct OpExtra {
   std::uint64_t numbers = 1;             // how many sequence numbers the op takes: a launch one for each op
   GraphRun* launch = nullptr;            // set for an op of a graph: the launch that it runs in
   GraphState* graph = nullptr;           // set for a launch: its graph
+  bool issues = false;                   // set for a launch whose graph has ops on streams
   OpNode* then = nullptr;                // set for a launch: the graph's next launch, which gets its vars
   // Set for a launch that got its vars from another one (hand_over() in run.cc): the chain's first launch.
   OpNode* holder = nullptr;
+  std::atomic<std::uint32_t> users{1};  // the op itself, and the launches whose holder it is
   PushOptions push_options;
 };
 
@@ -59,9 +61,11 @@ struct OpExtra {
 struct OpNode : QueueNode {
   OpNode() : QueueNode(OpKind::user) {}
   // kPrepared: a PreparedState*, with one reference, stands in place of the closure. kAlone: the op has a
-  // block of its own, see op_memory.h. kBrief: Access::brief. Not bit-fields: initialising a bit-field reads
-  // its byte, which may be in the cache of another core, that which ran the last op in this memory.
-  static constexpr std::uint8_t kPrepared = 1, kAlone = 2, kBrief = 4;
+  // block of its own, see op_memory.h. kBrief: Access::brief. kOfGraph: the op stands for one of a graph that a
+  // launch issues on a stream, and has a pointer in place of the closure, which is the graph's. Not bit-fields:
+  // initialising a bit-field reads its byte, which may be in the cache of another core, that which ran the last
+  // op in this memory.
+  static constexpr std::uint8_t kPrepared = 1, kAlone = 2, kBrief = 4, kOfGraph = 8;
   std::uint8_t flags = 0;
   static constexpr std::uint8_t kEpochOfEntry = 2;
   std::uint8_t epoch = 0;  // epoch of wait_all: 0 or 1, or kEpochOfEntry before the op is entered
