@@ -65,7 +65,8 @@ void run_step(const std::vector<NDArray>& arrays, const Program::Step& step, Slo
   // A number that differs from launch to launch comes by way of the CPU.
   const NDArray number({1}, DType::f32);
   if (rate) {
-    array_push("rate", {}, {number}, [number = number.detach(), rate = *rate] { *number.data<float>() = *rate; });
+    array_push("rate", {}, {number},
+               [number = number.detach(), rate = *rate] { *number.data<float>() = *rate; });
   } else {
     number.fill(step.number);
   }
@@ -144,6 +145,7 @@ struct Training {
     set_requires_grad(w), set_requires_grad(bias);
   }
   void step() {
+    clear_grad(w), clear_grad(bias);
     const NDArray there = x.copy_to(gpu(0));
     const NDArray error = subtract(tanh(add(multiply(w, there), bias)), y.copy_to(gpu(0)));
     const NDArray squared = multiply(error, error);
@@ -216,7 +218,8 @@ TEST_CASE("memory of a graph's arrays on a GPU is taken in the first launch, and
   CHECK(problems() == "");
 }
 
-TEST_CASE("an op of a graph that finds no memory fails in each launch, and what reads it inherits the error") {
+TEST_CASE(
+    "an op of a graph that finds no memory fails in each launch, and what reads it inherits the error") {
   Engine engine;
   const EngineScope scope(engine);
   const auto total = static_cast<std::int64_t>(gpu_memory_stats(gpu(0)).free);

@@ -48,7 +48,9 @@ void free_op(OpNode* op) noexcept {
   if (OpExtra* extra = op->extra) {
     // Later launches of the graph may hold the vars through op; the last user frees op. acq_rel: it comes after what
     // the others did with op.
-    if (extra->users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if (extra->users.load(std::memory_order_acquire) != 1 &&
+        extra->users.fetch_sub(1, std::memory_order_acq_rel) != 1)
+      return;
     if (extra->holder) free_op(extra->holder);
     extra->~OpExtra();
   }

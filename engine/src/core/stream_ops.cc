@@ -134,7 +134,7 @@ void StreamOps::defer(OpNode* op, std::vector<Dependency>&& after) noexcept {
 }
 
 void StreamOps::resume(OpNode* op) noexcept {
-  op->flags & OpNode::kOfGraph ? graph_op_resumes(op) : core_.scheduler().resume(op);
+  op->flags& OpNode::kOfGraph ? graph_op_resumes(op) : core_.scheduler().resume(op);
 }
 
 bool StreamOps::defer_in_launch(OpNode& op, std::function<void()> resume) noexcept {
@@ -172,7 +172,10 @@ void StreamOps::complete_unissued(OpNode* op, FailurePtr&& failure) noexcept {
   if (failure) tell_skipped(op, *failure);
   if (trace::on()) [[unlikely]]
     op->extra->on->trace_done(*op, core_.trace_number, trace::now());
-  if (op->flags & OpNode::kOfGraph) return graph_op_skipped(op, std::move(failure));
+  if (op->flags & OpNode::kOfGraph) {
+    if (OpObserver* observer = core_.observer()) observer->completed(*op);
+    return graph_op_skipped(op, std::move(failure));
+  }
   {
     const InsideOp inside(&core_, op, this_thread_state.worker);
     destroy_closure(op);

@@ -114,11 +114,12 @@ struct GraphRun {
   // or the access checker is on.
   std::atomic<bool> check_errors{false};
   bool serial = false;
-  int max_threads = 1;                      // most threads that run ops of the launch at once
-  double began = 0;                         // time at which the launch began, in nanoseconds
-  std::atomic<std::uint64_t> busy{0};       // nanoseconds that all threads together have spent on the launch
-  std::atomic<std::uint32_t> left{0};       // number of the launch's ops that have not ended, nor are issued
-  std::atomic<std::uint32_t> work{1};       // number of issued ops that are not done; one more until all are issued
+  int max_threads = 1;                 // most threads that run ops of the launch at once
+  double began = 0;                    // time at which the launch began, in nanoseconds
+  std::atomic<std::uint64_t> busy{0};  // nanoseconds that all threads together have spent on the launch
+  std::atomic<std::uint32_t> left{0};  // number of the launch's ops that have not ended, nor are issued
+  std::atomic<std::uint32_t> work{
+      1};  // number of issued ops that are not done; one more until all are issued
   // Serial mode, with ops on streams: the ends of run_op() and of the op that it began. The second goes on with `next`.
   std::atomic<std::uint32_t> ends{0};
   std::uint32_t next = 0;

@@ -51,8 +51,7 @@ struct OpExtra {
   GraphState* graph = nullptr;           // set for a launch: its graph
   bool issues = false;                   // set for a launch whose graph has ops on streams
   OpNode* then = nullptr;                // set for a launch: the graph's next launch, which gets its vars
-  // Set for a launch that got its vars from another one (hand_over() in run.cc): the chain's first launch.
-  OpNode* holder = nullptr;
+  OpNode* holder = nullptr;             // set for a launch that got its vars (hand_over()): the chain's first
   std::atomic<std::uint32_t> users{1};  // the op itself, and the launches whose holder it is
   PushOptions push_options;
 };
@@ -60,11 +59,10 @@ struct OpExtra {
 // One cache line. `next` and `kind` are QueueNode's.
 struct OpNode : QueueNode {
   OpNode() : QueueNode(OpKind::user) {}
-  // kPrepared: a PreparedState*, with one reference, stands in place of the closure. kAlone: the op has a
-  // block of its own, see op_memory.h. kBrief: Access::brief. kOfGraph: the op stands for one of a graph that a
-  // launch issues on a stream, and has a pointer in place of the closure, which is the graph's. Not bit-fields:
-  // initialising a bit-field reads its byte, which may be in the cache of another core, that which ran the last
-  // op in this memory.
+  // kPrepared: a PreparedState*, with one reference, stands in place of the closure. kAlone: a block of its own, see
+  // op_memory.h. kBrief: Access::brief. kOfGraph: stands for an op of a graph that a launch issues on a stream; in place of
+  // the closure is a pointer to the graph's. Not bit-fields: initialising one reads its byte, which may be in the cache of
+  // another core, that which ran the last op in this memory.
   static constexpr std::uint8_t kPrepared = 1, kAlone = 2, kBrief = 4, kOfGraph = 8;
   std::uint8_t flags = 0;
   static constexpr std::uint8_t kEpochOfEntry = 2;

@@ -19,14 +19,17 @@
 namespace heddle::test {
 namespace {
 
-TEST_CASE("a graph of ops on streams and on the CPU computes what pushing its ops computes, with each launch's slots") {
+TEST_CASE(
+    "a graph of ops on streams and on the CPU computes what pushing its ops computes, with each launch's "
+    "slots") {
   on_every_engine([](Engine& engine, Stream& a, Stream& b) {
     const Var x = engine.new_var(), y = engine.new_var(), z = engine.new_var();
     std::uint64_t in_x = 1, in_y = 2, in_z = 3;
     Slot<std::uint64_t> rate;
     const Graph graph = engine.capture([&] {
       rate = engine.slot<std::uint64_t>();
-      engine.push_on(a, [&, rate](Stream& stream) { stream.enqueue([&, by = *rate] { in_x = in_x * 3 + by; }); },
+      engine.push_on(a,
+                     [&, rate](Stream& stream) { stream.enqueue([&, by = *rate] { in_x = in_x * 3 + by; }); },
                      {.read = {x}, .mutate = {x}});
       engine.push_on(b, [&](Stream& stream) { stream.copy(&in_y, &in_x, sizeof in_x); },
                      {.read = {x}, .mutate = {y}});
@@ -57,13 +60,12 @@ TEST_CASE("a launch releases its vars when its ops are issued, and ends when the
   std::atomic<int> issued = 0, done = 0, after = 0;
   const Graph graph = s.engine.capture([&] {
     for (int i = 0; i < 3; ++i) {
-      s.engine.push_on(
-          i == 1 ? s.b : s.a,
-          [&](Stream& stream) {
-            ++issued;
-            stream.enqueue([&] { ++done; });
-          },
-          {.read = {x}, .mutate = {x}});
+      s.engine.push_on(i == 1 ? s.b : s.a,
+                       [&](Stream& stream) {
+                         ++issued;
+                         stream.enqueue([&] { ++done; });
+                       },
+                       {.read = {x}, .mutate = {x}});
     }
   });
   graph.launch();
@@ -118,15 +120,14 @@ TEST_CASE("errors of a graph's ops on streams poison what reads them, as without
       std::atomic<int> ran = 0;
       std::atomic<bool> fails = true;
       const Graph graph = engine.capture([&] {
-        engine.push_on(
-            a,
-            [&, late](Stream& stream) {
-              if (fails && !late) throw std::runtime_error("no");
-              stream.enqueue([&, fail = fails.load()] {
-                if (fail) throw std::runtime_error("no");
-              });
-            },
-            {.mutate = {x}, .name = "fails"});
+        engine.push_on(a,
+                       [&, late](Stream& stream) {
+                         if (fails && !late) throw std::runtime_error("no");
+                         stream.enqueue([&, fail = fails.load()] {
+                           if (fail) throw std::runtime_error("no");
+                         });
+                       },
+                       {.mutate = {x}, .name = "fails"});
         engine.push_on(b, work([&] { ++ran; }), {.read = {x}, .mutate = {y}, .name = "reads"});
         engine.push([&] { ++ran; }, {.read = {y}, .mutate = {z}, .name = "reads on the CPU"});
         engine.push_on(b, work([] {}), {.mutate = {y}, .name = "overwrites"});
@@ -174,8 +175,9 @@ TEST_CASE("a function object of a graph's op on a stream is told in each launch 
   on_every_engine([](Engine& engine, Stream& a, Stream&) {
     const Var x = engine.new_var(), y = engine.new_var();
     std::atomic<int> issued = 0, skips = 0, outcomes = 0;
-    const Graph graph =
-        engine.capture([&] { engine.push_on(a, Told{&issued, &skips, &outcomes}, {.read = {x}, .mutate = {y}}); });
+    const Graph graph = engine.capture([&] {
+      engine.push_on(a, Told{&issued, &skips, &outcomes}, {.read = {x}, .mutate = {y}});
+    });
     graph.launch();
     graph.launch();
     engine.wait_all();
@@ -231,17 +233,16 @@ TEST_CASE("a wait in the function of a graph's op on a stream throws WouldDeadlo
     const Var x = engine.new_var(), y = engine.new_var();
     std::atomic<int> refused = 0, pushed = 0;
     const Graph graph = engine.capture([&] {
-      engine.push_on(
-          a,
-          [&](Stream&) {
-            engine.push_on(b, work([&] { ++pushed; }), {.mutate = {y}});
-            try {
-              engine.wait(y);
-            } catch (const WouldDeadlock&) {
-              ++refused;
-            }
-          },
-          {.mutate = {x}});
+      engine.push_on(a,
+                     [&](Stream&) {
+                       engine.push_on(b, work([&] { ++pushed; }), {.mutate = {y}});
+                       try {
+                         engine.wait(y);
+                       } catch (const WouldDeadlock&) {
+                         ++refused;
+                       }
+                     },
+                     {.mutate = {x}});
     });
     for (int i = 0; i < 3; ++i) graph.launch();
     engine.wait_all();
