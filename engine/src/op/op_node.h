@@ -60,9 +60,8 @@ struct OpExtra {
 struct OpNode : QueueNode {
   OpNode() : QueueNode(OpKind::user) {}
   // kPrepared: a PreparedState*, with one reference, stands in place of the closure. kAlone: a block of its own, see
-  // op_memory.h. kBrief: Access::brief. kOfGraph: stands for an op of a graph that a launch issues on a stream; in place of
-  // the closure is a pointer to the graph's. Not bit-fields: initialising one reads its byte, which may be in the cache of
-  // another core, that which ran the last op in this memory.
+  // op_memory.h. kBrief: Access::brief. kOfGraph: issued in a launch; in place of the closure is a pointer to the graph's.
+  // Not bit-fields: initialising one reads its byte, which may be in the cache of the core that ran the last op here.
   static constexpr std::uint8_t kPrepared = 1, kAlone = 2, kBrief = 4, kOfGraph = 8;
   std::uint8_t flags = 0;
   static constexpr std::uint8_t kEpochOfEntry = 2;
