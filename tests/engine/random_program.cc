@@ -135,8 +135,7 @@ struct Groups {
   Group live, cancelled, overdue;
 };
 
-void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, const Access& access,
-             bool in_graph) {
+void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, const Access& access) {
   const ProgramOp* what = &op;
   Machine* on = &machine;
   switch (op.kind) {
@@ -176,7 +175,7 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
     case Kind::copy: {
       // One line for push and push_on, so that errors name the same line.
       const auto here = std::source_location::current();
-      if (machine.streams.empty() || in_graph) {
+      if (machine.streams.empty()) {
         engine.push([=] { on->compute(*what, index); }, access, here);
         break;
       }
@@ -291,7 +290,7 @@ Outcome run_plan(const Program& program, const std::vector<Stretch>& plan, Engin
     if (!in_graph) access.group = groups.of(op.member);
     for (int var : program.ops[i].reads) access.read.add(vars[static_cast<std::size_t>(var)]);
     for (int var : program.ops[i].mutates) access.mutate.add(vars[static_cast<std::size_t>(var)]);
-    push_op(engine, machine, op, static_cast<int>(i), access, in_graph);
+    push_op(engine, machine, op, static_cast<int>(i), access);
   };
   const auto wait_after = [&](std::size_t i) {
     if (program.waits[i] < 0) return;

@@ -66,7 +66,7 @@ struct Stretch {
 std::vector<Stretch> random_plan(std::uint64_t seed, const Program& program);
 
 // Like run_program, but runs the stretches of the plan. Without `capture` the ops of graphs are pushed
-// instead of launched. Graphs have no ops on streams.
+// instead of launched.
 Outcome run_plan(const Program& program, const std::vector<Stretch>& plan, EngineOptions options,
                  bool capture, std::uint64_t seed = 0);
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include <heddle/graph.h>
 #include <heddle/stream_ops.h>
 
 #include "communicator/call_tags.h"
@@ -63,6 +64,10 @@ struct DeviceOp {
 void CommState::push_on_device(Collective what, const NDArray& in, const NDArray& out,
                                std::source_location where) {
   check_process();
+  if (is_capturing())
+    throw Error(
+        "a collective of arrays on a GPU while this thread captures a graph: it cannot be captured; make the "
+        "call outside the capture");
   auto call = std::make_shared<DeviceCall>();
   call->what = std::move(what);
   CallTags::apply(&calls_var_, call->what.record);

@@ -9,17 +9,20 @@
 //   step.launch(rate.bind(0.1f));
 //
 // While a graph is captured, what the capturing thread pushes on the engine (synchronous, asynchronous and
-// prepared ops, clear_error) is recorded, not run; a wait, a launch, another capture or a push on another
-// engine throws Error. If the capturing function throws, no graph is made. Closures are called once in each
-// launch, and must not consume what they hold.
+// prepared ops, ops on streams, clear_error) is recorded, not run; a wait, a launch, another capture or a push
+// on another engine throws Error. If the capturing function throws, no graph is made. Closures are called once
+// in each launch, and must not consume what they hold.
 //
 // A launch is one op, to wait_all and to all other ops: it takes every var of the graph at once, mutates
 // those that any op of the graph mutates, and releases them together when all its ops are done. Two launches
 // of a graph never overlap. Inside, the ops run as if pushed one by one: values, errors and the serial order
 // are the same. An op of the graph that waits for a var which its own graph mutates gets WouldDeadlock. One
 // thread may run all ops of a launch, one after the other: they must not wait for each other by means that
-// the engine does not know. Groups, priorities and bytes of captured ops do not count. Ops on streams cannot
-// be captured: push_on throws Error.
+// the engine does not know. Groups, priorities and bytes of captured ops do not count.
+//
+// A launch issues the ops on streams on their streams. It releases its vars when all those ops are issued, and
+// ends when their work is done; so the next launch may issue its ops while work of this one is under way. The
+// function of an op reads slots; the work that it enqueues does not.
 #pragma once
 
 #include <array>

@@ -3,6 +3,8 @@
 
 #include <exception>
 
+#include "op/failure_ptr.h"
+
 namespace heddle::detail {
 
 struct EngineCore;
@@ -22,5 +24,17 @@ void submit_or_record(EngineCore* core, OpNode* op);
 // Called on any thread when an asynchronous op of a graph has ended: its function has returned and its
 // Completion was called.
 void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept;
+
+// Called on any thread for an op with OpNode::kOfGraph: it was issued, and its work is under way; its work is
+// done, which frees op; it ends with `failure` without having been issued, or has to be issued again, since what it
+// was deferred for is done, which both free op.
+void graph_op_issued(OpNode* op) noexcept;
+void graph_work_done(OpNode* op) noexcept;
+void graph_op_skipped(OpNode* op, FailurePtr failure) noexcept;
+void graph_op_resumes(OpNode* op) noexcept;
+
+// Called when all ops of a launch that issues ops on streams have completed or are issued. Releases the vars of `op`, the
+// launch. Work on streams keeps it in flight.
+void launch_issued(OpNode* op) noexcept;
 
 }  // namespace heddle::detail

@@ -69,8 +69,9 @@ struct EngineCore {
   bool run(OpNode* op, int worker, ReadyList& ready) noexcept;
   // Ends op: its function has returned or was skipped, its closure is destroyed. Releases and frees op.
   void complete(OpNode* op, FailurePtr&& failure, ReadyList& ready) noexcept;
-  // Ends an asynchronous op: its function has returned and its Completion was called.
-  void complete_async(OpNode* op, ReadyList& ready) noexcept;
+  // Ends an asynchronous op: its function has returned and its Completion was called. False if op is a launch with
+  // ops on streams, which ends later, and may have been freed.
+  bool complete_async(OpNode* op, ReadyList& ready) noexcept;
   // Releases the vars of op, which the caller frees. Ops of users that become ready are appended to `ready`; ops of the
   // other kinds are run here.
   void release_vars(OpNode* op, const FailurePtr& failure, ReadyList& ready) noexcept;

@@ -25,6 +25,8 @@ OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_
 }
 
 void* closure_of(OpNode* op) noexcept {
+  if (op->flags & OpNode::kOfGraph) [[unlikely]]
+    return *static_cast<void**>(op->place());
   return op->flags & OpNode::kPrepared ? (*static_cast<PreparedState**>(op->place()))->closure : op->place();
 }
 
@@ -33,6 +35,8 @@ void tell_skipped(OpNode* op, const Failure& why) noexcept {
 }
 
 void destroy_closure(OpNode* op) noexcept {
+  if (op->flags & OpNode::kOfGraph) [[unlikely]]
+    return;
   if (op->flags & OpNode::kPrepared) {
     release(*static_cast<PreparedState**>(op->place()));
   } else if (op->table && op->table->destroy) {
@@ -42,12 +46,12 @@ void destroy_closure(OpNode* op) noexcept {
 
 void free_op(OpNode* op) noexcept {
   if (OpExtra* extra = op->extra) {
-    // Later launches of the graph hold the vars through op; the last of them frees op.
-    if (extra->then && !extra->holder) return;
-    if (extra->holder && !extra->then) {
-      extra->holder->extra->then = nullptr;
-      free_op(extra->holder);
-    }
+    // Later launches of the graph may hold the vars through op; the last user frees op. acq_rel: it comes after what
+    // the others did with op.
+    if (extra->users.load(std::memory_order_acquire) != 1 &&
+        extra->users.fetch_sub(1, std::memory_order_acq_rel) != 1)
+      return;
+    if (extra->holder) free_op(extra->holder);
     extra->~OpExtra();
   }
   op_free(op, op->closure_at, op->flags & OpNode::kAlone);

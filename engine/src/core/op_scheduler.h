@@ -58,7 +58,11 @@ class OpScheduler {
   virtual void stream_work_done(OpNode* op) noexcept = 0;
   // Called on any thread when the work on streams that op was deferred for is done. Runs op.
   virtual void resume(OpNode* op) noexcept = 0;
-  virtual void wake_waiters() noexcept {}  // called on any thread, without a lock, when a WaitState is done
+  // Called on any thread, without a lock, when a WaitState is done or await() may be over.
+  virtual void wake_waiters() noexcept {}
+  // For Scheduler::naive: blocks inside the op that the calling thread runs until over(), which changes before a call of
+  // wake_waiters().
+  virtual void await(const std::function<bool()>& over) { (void)over; }
   virtual std::unique_ptr<Stream> new_stream(Device device, Lane lane);
 
   virtual void parallel(std::int64_t count, std::int64_t grain,

@@ -97,8 +97,7 @@ bool EngineCore::run_async(OpNode* op, int worker, ReadyList& ready) noexcept {
     observer_->returned(*op);
   // acq_rel: of the function and the Completion, the one that ends last sees what the other wrote.
   if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
-  complete_async(op, ready);
-  return true;
+  return complete_async(op, ready);
 }
 
 std::exception_ptr outcome_of(OpNode* op) noexcept {
@@ -111,17 +110,20 @@ std::exception_ptr outcome_of(OpNode* op) noexcept {
   return reported ? extra.reported : extra.thrown;
 }
 
-void EngineCore::complete_async(OpNode* op, ReadyList& ready) noexcept {
+bool EngineCore::complete_async(OpNode* op, ReadyList& ready) noexcept {
   FailurePtr failure;
   std::exception_ptr thrown = outcome_of(op);
   if (op->extra->started) [[unlikely]]
     trace::op_completed(op->extra->lane, traced(*op, trace_number), op->extra->started, trace::now());
+  if (op->extra->issues) [[unlikely]]
+    return launch_issued(op), false;
   if (thrown) failure = errors.failed(*op, std::move(thrown));
   {
     const InsideOp inside(this, op, this_thread_state.worker);
     destroy_closure(op);
   }
   complete(op, std::move(failure), ready);
+  return true;
 }
 
 void report(OpNode* op, std::exception_ptr error) noexcept {
@@ -135,8 +137,7 @@ void report(OpNode* op, std::exception_ptr error) noexcept {
     } else {
       const std::uint8_t epoch = op->epoch;
       ReadyList ready;
-      core->complete_async(op, ready);
-      core->scheduler().completed_elsewhere(epoch, ready);
+      if (core->complete_async(op, ready)) core->scheduler().completed_elsewhere(epoch, ready);
     }
   }
   core->release();
@@ -164,6 +165,7 @@ void hand_over(OpNode& from, OpNode& to) noexcept {
   OpNode* holder = from.extra->holder ? from.extra->holder : &from;
   std::atomic_ref(holder->sequence).store(to.sequence, std::memory_order_relaxed);
   to.extra->holder = holder;
+  holder->extra->users.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -116,6 +116,7 @@ bool StreamOps::take_over(OpNode* op, int worker) noexcept {
     issue_in_turn(op, worker);
     return true;
   }
+  if (op->extra && op->extra->issues) return false;  // each op of the graph waits for what comes before it
   if (std::vector<Dependency> after = fences_before(*op); !all_done(after)) {
     defer(op, std::move(after));
     return true;
@@ -128,8 +129,26 @@ void StreamOps::defer(OpNode* op, std::vector<Dependency>&& after) noexcept {
   if (OpObserver* observer = core_.observer()) observer->deferred(*op);
   when_all_done(std::move(after), [this, op] {
     if (OpObserver* observer = core_.observer()) observer->resumes(*op);
-    core_.scheduler().resume(op);
+    resume(op);
   });
+}
+
+void StreamOps::resume(OpNode* op) noexcept {
+  op->flags& OpNode::kOfGraph ? graph_op_resumes(op) : core_.scheduler().resume(op);
+}
+
+bool StreamOps::defer_in_launch(OpNode& op, std::function<void()> resume) noexcept {
+  std::vector<Dependency> after = fences_before(op);
+  if (all_done(after)) {
+    absorb_fences(op);
+    return false;
+  }
+  if (OpObserver* observer = core_.observer()) observer->deferred(op);
+  when_all_done(std::move(after), [this, &op, resume = std::move(resume)] {
+    if (OpObserver* observer = core_.observer()) observer->resumes(op);
+    resume();
+  });
+  return true;
 }
 
 std::string StreamOps::streams_before(const OpNode& op) const {
@@ -153,6 +172,10 @@ void StreamOps::complete_unissued(OpNode* op, FailurePtr&& failure) noexcept {
   if (failure) tell_skipped(op, *failure);
   if (trace::on()) [[unlikely]]
     op->extra->on->trace_done(*op, core_.trace_number, trace::now());
+  if (op->flags & OpNode::kOfGraph) {
+    if (OpObserver* observer = core_.observer()) observer->completed(*op);
+    return graph_op_skipped(op, std::move(failure));
+  }
   {
     const InsideOp inside(&core_, op, this_thread_state.worker);
     destroy_closure(op);
@@ -173,7 +196,7 @@ void StreamOps::issue_in_turn(OpNode* op, int worker) noexcept {
     if (!core_.scheduler().runs_anything()) {
       for (OpNode *left = lane.gate.open(), *next = nullptr; left; left = next) {
         next = left->next_ready();
-        core_.scheduler().resume(left);
+        resume(left);
       }
       return;
     }
@@ -222,9 +245,11 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
   }
   add_fence(*op, fence);
   if (OpObserver* observer = core_.observer()) observer->returned(*op);
-  core_.scheduler().issued(op);
-  when_done(std::move(fence), [this, op] {
+  const bool of_graph = op->flags & OpNode::kOfGraph;
+  of_graph ? graph_op_issued(op) : core_.scheduler().issued(op);
+  when_done(std::move(fence), [this, op, of_graph] {
     if (OpObserver* observer = core_.observer()) observer->completed(*op);
+    if (of_graph) return graph_work_done(op);
     core_.budget.release(*op);
     core_.scheduler().stream_work_done(op);
   });
@@ -288,7 +313,6 @@ Stream& Engine::adopt_stream(std::unique_ptr<Stream> stream) {
 }
 
 detail::StreamLane& Engine::lane_of(const Stream& stream) {
-  refuse_in_capture("push_on");
   const Streams* all = core_->stream_ops.streams();
   if (StreamLane* lane = all ? all->find(stream) : nullptr) return *lane;
   throw InvalidArgument(
@@ -297,7 +321,7 @@ detail::StreamLane& Engine::lane_of(const Stream& stream) {
 
 void Engine::submit_on(StreamLane& lane, OpNode* op) {
   op->extra->on = &lane;
-  core_->scheduler().submit(op);
+  submit_or_record(core_, op);
 }
 
 }  // namespace heddle

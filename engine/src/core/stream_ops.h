@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,11 @@ class StreamOps {
   // deferred until work on streams is done, and OpScheduler::resume() is called then. False: the op may run
   // on the CPU now.
   [[gnu::cold]] bool take_over(OpNode* op, int worker) noexcept;
+  // The same for an op of a graph that runs on the CPU. True: `resume` is called, perhaps at once, when the work on
+  // streams before the op is done.
+  bool defer_in_launch(OpNode& op, std::function<void()> resume) noexcept;
+  // Issues an op on its stream, or queues it there, or defers it.
+  void issue_in_turn(OpNode* op, int worker) noexcept;
   // The error of a var that op reads, from the CPU or a stream; null: none. Call only while op holds its
   // vars.
   FailurePtr failure_of_reads(const OpNode& op) const;
@@ -50,7 +56,7 @@ class StreamOps {
  private:
   bool is_lost(const OpNode& op) const;
   void defer(OpNode* op, std::vector<Dependency>&& after) noexcept;
-  void issue_in_turn(OpNode* op, int worker) noexcept;
+  void resume(OpNode* op) noexcept;
   void issue(OpNode* op, int worker) noexcept;
   void complete_unissued(OpNode* op, FailurePtr&& failure) noexcept;
   FailurePtr outcome(OpNode* op, std::exception_ptr own, const std::vector<FailurePtr>& inherited) noexcept;

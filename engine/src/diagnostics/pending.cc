@@ -60,7 +60,7 @@ PendingOp copy_of(const OpNode& op, PendingState state) {
 // vars may be deleted already.
 PendingState state_of_writer(const OpNode& op, const FenceSet* fences) {
   if (half_done(op)) return PendingState::completing;
-  const bool on_cpu = !op.extra || !op.extra->on;
+  const bool on_cpu = !op.extra || !(op.extra->on || op.extra->issues);
   return on_cpu && fences && fences->busy() ? PendingState::deferred : PendingState::granted;
 }
 

@@ -23,6 +23,7 @@ struct Recorder {
     bool filled;               // whether the first op of the graph mutates the var without reading it
     std::int64_t writer = -1;  // the last op that mutates the var; -1: none
     std::vector<std::uint32_t> readers;  // ops that read the var after `writer`
+    bool on_stream = false;              // whether an op on a stream uses the var
   };
   std::shared_ptr<GraphState> graph;
   std::unordered_map<VarState*, Use> uses;
@@ -32,7 +33,7 @@ struct Recorder {
   std::vector<std::uint32_t> depths;  // for each op: the number of ops on the longest path that ends with it
 
   void record(OpNode* op);
-  void follow(std::uint32_t op, const AccessNode& access);
+  void follow(std::uint32_t op, const AccessNode& access, bool on_stream);
   void add_edge(std::int64_t from, std::uint32_t to);
   Use& use_of(const AccessNode& access);
   void flatten();
@@ -63,8 +64,9 @@ void Recorder::add_edge(std::int64_t from, std::uint32_t to) {
   depths[to] = std::max(depths[to], depths[static_cast<std::size_t>(from)] + 1);
 }
 
-void Recorder::follow(std::uint32_t op, const AccessNode& access) {
+void Recorder::follow(std::uint32_t op, const AccessNode& access, bool on_stream) {
   Use& use = use_of(access);
+  use.on_stream |= on_stream;
   if (!access.mutates) {
     add_edge(use.writer, op);
     use.readers.push_back(op);
@@ -89,8 +91,11 @@ void Recorder::record(OpNode* op) {
   graph->before.push_back(0);
   next_ops.emplace_back();
   depths.push_back(1);
+  const bool on_stream = op->extra && op->extra->on;
   graph->async |= op->table && op->table->async;
-  for (std::uint32_t i = 0; i < op->access_count; ++i) follow(index, op->accesses()[i]);
+  graph->streams |= on_stream;
+  graph->cpu |= !on_stream;
+  for (std::uint32_t i = 0; i < op->access_count; ++i) follow(index, op->accesses()[i], on_stream);
 }
 
 void Recorder::flatten() {
@@ -107,12 +112,13 @@ void Recorder::flatten() {
 }
 
 // Finds the ops after which a launch needs the memory of a var no more: those that read it after its last writer, or
-// that writer.
+// that writer. Memory that an op on a stream uses is kept: the next launch may have issued work with its address before
+// the last user's work is done.
 void Recorder::plan_memory() {
   std::vector<std::vector<std::uint32_t>> ended(next_ops.size());
   for (auto& [var, entry] : memories) {
     const auto use = uses.find(var);
-    if (!entry.memory || use == uses.end() || !use->second.filled) continue;
+    if (!entry.memory || use == uses.end() || !use->second.filled || use->second.on_stream) continue;
     std::vector<std::uint32_t> last = use->second.readers;
     if (last.empty()) last.push_back(static_cast<std::uint32_t>(use->second.writer));
     const auto number = static_cast<std::uint32_t>(graph->memories.size());
@@ -292,6 +298,7 @@ OpNode* launch_op(GraphState& graph) {
   op->name = graph.name;
   op->where = graph.where;
   op->extra->graph = &graph;
+  op->extra->issues = graph.streams;
   op->extra->numbers = std::max<std::size_t>(1, graph.ops.size());
   return op;
 }
@@ -303,6 +310,14 @@ GraphState& state_of(const std::shared_ptr<GraphState>& state, const char* what)
 }
 
 }  // namespace
+
+void launch_issued(OpNode* op) noexcept {
+  GraphRun& run = *static_cast<Launch*>(op->place())->run;
+  if (OpObserver* observer = run.core->observer()) observer->completed(*op);
+  run.core->scheduler().issued(op);
+  end_work(run);
+}
+
 }  // namespace detail
 
 using namespace detail;

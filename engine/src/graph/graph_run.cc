@@ -9,6 +9,7 @@
 #include "core/core.h"
 #include "graph/graph_state.h"
 #include "op/failure.h"
+#include "op/op_memory.h"
 #include "stream/fence_set.h"
 
 namespace heddle::detail {
@@ -21,6 +22,7 @@ double graph_clock() {
 }
 
 bool is_async(const OpNode& op) { return op.table && op.table->async; }
+bool is_on_stream(const OpNode& op) { return op.extra && op.extra->on; }
 
 void retain(GraphRun& run) noexcept { run.refs.fetch_add(1, std::memory_order_relaxed); }
 
@@ -29,7 +31,7 @@ void retain(GraphRun& run) noexcept { run.refs.fetch_add(1, std::memory_order_re
 void set_poison(const OpNode& op, const FailurePtr& failure) noexcept {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     const AccessNode& access = op.accesses()[i];
-    if (!access.mutates) continue;
+    if (!access.mutates || (!failure && !access.var->poison)) continue;
     FailurePtr old = failure;  // `old` is freed outside the lock
     std::lock_guard guard(access.var->lock);
     old.swap(access.var->poison);
@@ -90,10 +92,43 @@ bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
   return true;
 }
 
-// Runs op i when vars may be poisoned or ops asynchronous. False if op i is asynchronous and has not ended.
+void resume_op(GraphRun& run, std::uint32_t i) noexcept;
+
+// An op that stands for op i of the graph on its stream in this launch.
+OpNode* op_to_issue(GraphRun& run, std::uint32_t i) {
+  const GraphOp& of = run.graph->ops[i];
+  OpNode* op = allocate_op(run.core, of.node->access_count, sizeof(void*), true);
+  op->flags |= OpNode::kOfGraph;
+  op->access_count = of.node->access_count;
+  for (std::uint32_t at = 0; at < op->access_count; ++at) {
+    ::new (&op->accesses()[at]) AccessNode(of.node->accesses()[at]);
+    op->accesses()[at].op = op;
+  }
+  ::new (op->place()) void*(of.closure);
+  op->table = of.node->table;
+  op->name = of.name;
+  op->where = of.node->where;
+  op->sequence = run.first + i;
+  op->epoch = run.op->epoch;
+  op->extra->on = of.node->extra->on;
+  op->extra->launch = &run;
+  return op;
+}
+
+std::uint32_t index_of(const OpNode& op) {
+  return static_cast<std::uint32_t>(op.sequence - op.extra->launch->first);
+}
+
+// Runs op i when vars may be poisoned, or ops asynchronous or on streams. False if op i ends elsewhere, or perhaps has
+// ended there: it is asynchronous, on a stream or deferred.
 bool run_checked(GraphRun& run, std::uint32_t i, int worker) noexcept {
   const GraphOp& op = run.graph->ops[i];
   op.node->sequence = run.first + i;
+  if (run.graph->streams) {
+    StreamOps& streams = run.core->stream_ops;
+    if (is_on_stream(*op.node)) return streams.issue_in_turn(op_to_issue(run, i), worker), false;
+    if (streams.defer_in_launch(*op.node, [&run, i] { resume_op(run, i); })) return false;
+  }
   if (const FailurePtr cause = run.graph->core->stream_ops.failure_of_reads(*op.node)) {
     tell_skipped(op.node, *cause);
     complete_op(run, *op.node, nullptr);
@@ -120,7 +155,7 @@ inline void end_memory(GraphState& graph, std::uint32_t i) noexcept {
   if (!graph.first_ended.empty()) end_uses(graph, i);
 }
 
-// Runs op i. False if it is asynchronous and has not ended.
+// Runs op i. False if it ends elsewhere, see run_checked().
 inline bool run_op(GraphRun& run, std::uint32_t i, int worker) noexcept {
   if (run.check_errors.load(std::memory_order_relaxed)) [[unlikely]]
     return run_checked(run, i, worker);
@@ -153,7 +188,7 @@ void end_launch(GraphRun& run) noexcept {
 
 void submit_helper_task(GraphRun& run, std::uint32_t from) noexcept;
 
-// Runs the ops one after the other, from op i on.
+// Runs the ops one after the other, from op i on. If one ends elsewhere, go_on() does the rest, or tells how to.
 void run_serial(GraphRun& run, std::uint32_t i, int worker) noexcept {
   GraphState& graph = *run.graph;
   const std::uint32_t end = graph.size();
@@ -161,8 +196,14 @@ void run_serial(GraphRun& run, std::uint32_t i, int worker) noexcept {
   const std::uint32_t blocked = this_thread_blocked;
   while (i < end) {
     if (i + 8 < end) __builtin_prefetch(ops[i + 8].closure);
-    run_op(run, i, worker);
-    end_memory(graph, i++);
+    if (graph.streams) run.ends.store(2, std::memory_order_relaxed);
+    if (run_op(run, i, worker)) {
+      end_memory(graph, i++);
+    } else if (run.ends.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      i = run.next;
+    } else {
+      return;
+    }
     if (this_thread_blocked != blocked) [[unlikely]] {
       if (i < end) return submit_helper_task(run, i);
     }
@@ -170,7 +211,18 @@ void run_serial(GraphRun& run, std::uint32_t i, int worker) noexcept {
   end_launch(run);
 }
 
-// For Scheduler::naive: runs the ops in push order and waits for each asynchronous one.
+// In serial mode, called when an op that ends elsewhere has ended: op `next` follows.
+void go_on(GraphRun& run, std::uint32_t next) noexcept {
+  run.next = next;
+  // acq_rel: the thread that goes on sees what the other did.
+  if (run.ends.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (next == run.graph->size()) return end_launch(run);
+  const InsideOp inside(run.core, run.op, this_thread_state.worker);
+  submit_helper_task(run, next);
+}
+
+// For Scheduler::naive: runs the ops in push order and waits for each asynchronous one, and for the work of each one on
+// a stream.
 void run_in_order(GraphRun& run) noexcept {
   for (std::uint32_t i = 0; i < run.graph->size(); ++i) {
     const std::uint32_t before = run.left.load(std::memory_order_relaxed);
@@ -180,7 +232,7 @@ void run_in_order(GraphRun& run) noexcept {
       continue;
     }
     // acquire: this thread sees what the op did on another thread.
-    while (run.left.load(std::memory_order_acquire) == before) run.left.wait(before);
+    run.core->scheduler().await([&] { return run.left.load(std::memory_order_acquire) != before; });
   }
   end_launch(run);
 }
@@ -318,6 +370,41 @@ void set_up_parallel(GraphRun& run) {
   run.active_threads = 1;
 }
 
+// Call when op i has ended elsewhere. Afterwards the launch may have ended.
+void end_elsewhere(GraphRun& run, std::uint32_t i) noexcept {
+  if (run.core->options.scheduler == Scheduler::naive) {
+    EngineCore* const core = run.core;
+    run.left.fetch_sub(1, std::memory_order_acq_rel);
+    return core->scheduler().wake_waiters();
+  }
+  if (run.serial) return go_on(run, i + 1);
+  {
+    // Helper tasks pushed here count as pushed inside the launch.
+    const InsideOp inside(run.core, run.op, this_thread_state.worker);
+    release_next(run, i, false);
+  }
+  if (run.left.fetch_sub(1, std::memory_order_acq_rel) == 1) end_launch(run);
+}
+
+// Makes op i ready again, which was deferred.
+void resume_op(GraphRun& run, std::uint32_t i) noexcept {
+  if (run.core->options.scheduler == Scheduler::naive) {
+    if (run_op(run, i, 0)) end_elsewhere(run, i);
+    return;
+  }
+  if (run.serial) return go_on(run, i);
+  run.work.fetch_add(1, std::memory_order_relaxed);  // the launch must not end before this function does
+  {
+    const InsideOp inside(run.core, run.op, this_thread_state.worker);
+    std::unique_lock guard(run.lock);
+    run.graph->ready.push_back(i);
+    const bool more = needs_helper(run);
+    guard.unlock();
+    if (more) submit_helper_task(run, kNone);
+  }
+  end_work(run);
+}
+
 bool any_poison(const GraphState& graph) {
   return std::any_of(graph.accesses.begin(), graph.accesses.end(), [](const AccessNode& access) {
     const FenceSet* fences = access.var->fences.load(std::memory_order_acquire);
@@ -353,7 +440,8 @@ void launch_graph(OpNode* op, GraphRun& run) noexcept {
   run.first = op->sequence;
   // The access checker identifies the op that made a piece of data by its sequence number, which
   // run_checked() sets.
-  run.check_errors = graph.async || checking.load(std::memory_order_relaxed) || any_poison(graph);
+  run.check_errors =
+      graph.async || graph.streams || checking.load(std::memory_order_relaxed) || any_poison(graph);
   run.left = graph.size();
   run.open = true;
   run.began = graph_clock();
@@ -364,7 +452,9 @@ void launch_graph(OpNode* op, GraphRun& run) noexcept {
         std::make_unique<std::mt19937_64>(graph.core->options.seed * 0x9E3779B97F4A7C15u + run.first);
   } else {
     run.max_threads = graph.core->scheduler().workers();
-    run.serial = !graph.async && (graph.chain || run.max_threads == 1 || graph.mode_tuner.serial());
+    // Ops that are all on streams are issued by one thread: threads would meet at the streams' gates.
+    run.serial = !graph.async && (graph.chain || run.max_threads == 1 || (graph.streams && !graph.cpu) ||
+                                  graph.mode_tuner.serial());
     if (run.serial) return run_serial(run, 0, worker);
   }
   set_up_parallel(run);
@@ -375,24 +465,58 @@ void launch_graph(OpNode* op, GraphRun& run) noexcept {
   run_parallel(run, worker);
 }
 
+void end_work(GraphRun& run) noexcept {
+  // acq_rel: the thread that ends the launch sees what all others did.
+  if (run.work.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  OpNode* const op = run.op;
+  EngineCore& core = *run.core;
+  {
+    const InsideOp inside(&core, op, this_thread_state.worker);
+    destroy_closure(op);  // frees `run` and perhaps the graph
+  }
+  core.budget.release(*op);
+  core.scheduler().stream_work_done(op);
+}
+
 void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept {
   GraphRun& run = *op->extra->launch;
-  GraphState& graph = *run.graph;
   complete_op(run, *op, std::move(thrown));
-  end_memory(graph, static_cast<std::uint32_t>(op->sequence - run.first));
-  if (graph.core->options.scheduler == Scheduler::naive) {
-    retain(run);  // holds a reference for this thread: the launch may end as soon as `left` decreases
-    // seq_cst: notify_all() looks for waiters next, and a waiter reads `left` after it was counted.
-    run.left.fetch_sub(1, std::memory_order_seq_cst);
-    run.left.notify_all();
-    return release(&run);
-  }
-  {
-    // Helper tasks pushed here count as pushed inside the launch.
-    const InsideOp inside(graph.core, run.op, this_thread_state.worker);
-    release_next(run, static_cast<std::uint32_t>(op->sequence - run.first), false);
-  }
-  if (run.left.fetch_sub(1, std::memory_order_acq_rel) == 1) end_launch(run);
+  const std::uint32_t i = index_of(*op);
+  end_memory(*run.graph, i);
+  end_elsewhere(run, i);
+}
+
+void graph_op_issued(OpNode* op) noexcept {
+  GraphRun& run = *op->extra->launch;
+  run.work.fetch_add(1, std::memory_order_relaxed);
+  set_poison(*op, nullptr);
+  if (run.core->options.scheduler != Scheduler::naive) end_elsewhere(run, index_of(*op));
+}
+
+void graph_work_done(OpNode* op) noexcept {
+  GraphRun& run = *op->extra->launch;
+  const std::uint32_t i = index_of(*op);
+  free_op(op);
+  op_memory_flush();  // this thread may never free another op
+  const bool naive = run.core->options.scheduler == Scheduler::naive;
+  end_work(run);
+  if (naive) end_elsewhere(run, i);  // until then the launch counts as work
+}
+
+void graph_op_skipped(OpNode* op, FailurePtr failure) noexcept {
+  GraphRun& run = *op->extra->launch;
+  const std::uint32_t i = index_of(*op);
+  set_poison(*op, failure);
+  failure.reset();  // before the launch ends, see OpScheduler::release_op()
+  free_op(op);
+  end_elsewhere(run, i);
+}
+
+void graph_op_resumes(OpNode* op) noexcept {
+  GraphRun& run = *op->extra->launch;
+  const std::uint32_t i = index_of(*op);
+  free_op(op);
+  resume_op(run, i);
 }
 
 // Whether one thread is to run the next launch: for ops shorter than kShortOp it is, for ops longer than

@@ -1,10 +1,15 @@
 // A captured graph, and one launch of it.
 //
-// A launch is an asynchronous op of the engine. Its ops run in one of two modes. Serial: one thread runs them in push
-// order, which needs no counting, and is the fastest for ops too short to be worth a cache line's way to another core.
-// Parallel: each op counts the ops that it waits for, and ready ops are in a list for all threads that help. A helper
-// task is an op without vars, pushed on the engine: a worker that runs it runs ops of the launch, if any are left.
-// ModeTuner measures which mode is better.
+// A launch is an asynchronous op of the engine. The ops of its graph that are on streams are issued, each as an OpNode
+// with kOfGraph, since a later launch may issue the same op of the graph before the work of this one is done. A launch
+// with such ops ends in two steps, as an op on a stream does: it releases its vars when all its ops are issued or have
+// completed, and ends when all the work is done.
+//
+// The ops run in one of two modes. Serial: one thread runs them in push order, which needs no counting, and is the
+// fastest for ops too short to be worth a cache line's way to another core. Parallel: each op counts the ops that it
+// waits for, and ready ops are in a list for all threads that help. A helper task is an op without vars, pushed on the
+// engine: a worker that runs it runs ops of the launch, if any are left. ModeTuner measures which mode is better. An op
+// on the CPU that has to wait for work on streams is deferred. In serial mode the ops behind it wait too.
 #pragma once
 
 #include <atomic>
@@ -77,6 +82,8 @@ struct GraphState {
   std::deque<UsedMemory> memories;
   std::vector<std::uint32_t> before;  // for each op: the number of ops that it directly follows
   bool async = false;                 // whether the graph has asynchronous ops
+  bool streams = false;               // whether the graph has ops on streams
+  bool cpu = false;                   // whether the graph has ops that run on the CPU
   bool chain = false;                 // whether no two ops of the graph can run at once
   std::vector<std::shared_ptr<SlotCell>> slots;
   std::vector<std::shared_ptr<const void>> values;  // the slots' values; null: not set
@@ -107,10 +114,15 @@ struct GraphRun {
   // or the access checker is on.
   std::atomic<bool> check_errors{false};
   bool serial = false;
-  int max_threads = 1;                      // most threads that run ops of the launch at once
-  double began = 0;                         // time at which the launch began, in nanoseconds
-  std::atomic<std::uint64_t> busy{0};       // nanoseconds that all threads together have spent on the launch
-  std::atomic<std::uint32_t> left{0};       // number of the launch's ops that have not ended
+  int max_threads = 1;                 // most threads that run ops of the launch at once
+  double began = 0;                    // time at which the launch began, in nanoseconds
+  std::atomic<std::uint64_t> busy{0};  // nanoseconds that all threads together have spent on the launch
+  std::atomic<std::uint32_t> left{0};  // number of the launch's ops that have not ended, nor are issued
+  std::atomic<std::uint32_t> work{
+      1};  // number of issued ops that are not done; one more until all are issued
+  // Serial mode, with ops on streams: the ends of run_op() and of the op that it began. The second goes on with `next`.
+  std::atomic<std::uint32_t> ends{0};
+  std::uint32_t next = 0;
   std::unique_ptr<std::mt19937_64> random;  // only with Scheduler::fuzz: picks the next op
 
   SpinLock lock;           // guards all members below, and graph->ready
@@ -120,6 +132,7 @@ struct GraphRun {
 };
 
 void launch_graph(OpNode* op, GraphRun& run) noexcept;
+void end_work(GraphRun& run) noexcept;  // decreases run.work, and ends the launch if that was the last
 void release(GraphRun* run) noexcept;
 
 // Called with an op that has its sequence number and is about to be entered. If it is a launch that directly

@@ -49,19 +49,20 @@ struct OpExtra {
   std::uint64_t numbers = 1;             // how many sequence numbers the op takes: a launch one for each op
   GraphRun* launch = nullptr;            // set for an op of a graph: the launch that it runs in
   GraphState* graph = nullptr;           // set for a launch: its graph
+  bool issues = false;                   // set for a launch whose graph has ops on streams
   OpNode* then = nullptr;                // set for a launch: the graph's next launch, which gets its vars
-  // Set for a launch that got its vars from another one (hand_over() in run.cc): the chain's first launch.
-  OpNode* holder = nullptr;
+  OpNode* holder = nullptr;             // set for a launch that got its vars (hand_over()): the chain's first
+  std::atomic<std::uint32_t> users{1};  // the op itself, and the launches whose holder it is
   PushOptions push_options;
 };
 
 // One cache line. `next` and `kind` are QueueNode's.
 struct OpNode : QueueNode {
   OpNode() : QueueNode(OpKind::user) {}
-  // kPrepared: a PreparedState*, with one reference, stands in place of the closure. kAlone: the op has a
-  // block of its own, see op_memory.h. kBrief: Access::brief. Not bit-fields: initialising a bit-field reads
-  // its byte, which may be in the cache of another core, that which ran the last op in this memory.
-  static constexpr std::uint8_t kPrepared = 1, kAlone = 2, kBrief = 4;
+  // kPrepared: a PreparedState*, with one reference, stands in place of the closure. kAlone: a block of its own, see
+  // op_memory.h. kBrief: Access::brief. kOfGraph: issued in a launch; in place of the closure is a pointer to the graph's.
+  // Not bit-fields: initialising one reads its byte, which may be in the cache of the core that ran the last op here.
+  static constexpr std::uint8_t kPrepared = 1, kAlone = 2, kBrief = 4, kOfGraph = 8;
   std::uint8_t flags = 0;
   static constexpr std::uint8_t kEpochOfEntry = 2;
   std::uint8_t epoch = 0;  // epoch of wait_all: 0 or 1, or kEpochOfEntry before the op is entered

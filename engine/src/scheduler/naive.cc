@@ -96,21 +96,36 @@ class NaiveScheduler final : public OpScheduler {
   void stream_work_done(OpNode* op) noexcept override {
     for (std::uint32_t i = 0; i < op->access_count; ++i) {
       const AccessNode& access = op->accesses()[i];
-      if (!access.mutates) continue;
-      // The fences are not null, since op has added its own fence.
-      FenceSet& fences = *access.var->fences.load(std::memory_order_acquire);
-      FailurePtr failure = fences.failure();
-      {
+      // A launch keeps the vars' poison, and has fences on those that its ops on streams have used.
+      FenceSet* const fences = access.mutates ? access.var->fences.load(std::memory_order_acquire) : nullptr;
+      if (!fences) continue;
+      FailurePtr failure = fences->failure();
+      if (failure || !access.keeps_poison) {
         std::lock_guard guard(access.var->lock);  // error_of() reads the poison at any time
         access.var->poison.swap(failure);
       }
-      fences.clear();
+      fences->clear();
     }
     mark_completed(op);
   }
   void resume(OpNode* op) noexcept override {
     ReadyList none;
     core_.run(op, 0, none);
+  }
+
+  void await(const std::function<bool()>& over) override {
+    Streams* const all = core_.stream_ops.streams();
+    while (all && !over() && all->step(0)) {
+    }
+    std::unique_lock lock(ended_mutex_);
+    awaits_ = true;
+    ended_.wait(lock, over);
+    awaits_ = false;
+  }
+
+  void wake_waiters() noexcept override {
+    std::lock_guard guard(ended_mutex_);
+    ended_.notify_all();
   }
 
   // A stepped stream, so that its work runs inside the push like everything else.

@@ -11,8 +11,9 @@ typedef struct heddle_graph heddle_graph;  // a handle on what a capture has rec
 typedef struct heddle_slot heddle_slot;    // a handle on a value that each launch of a graph is given
 
 // Called once, on the calling thread, before heddle_capture returns. What it pushes on the engine (heddle_push,
-// heddle_push_async, heddle_push_prepared, heddle_clear_error) is recorded and does not run; waits, launches, and pushes on
-// other engines fail meanwhile. If it does not return HEDDLE_OK there is no graph; *error as in heddle_op_fn.
+// heddle_push_async, heddle_push_prepared, heddle_push_on, heddle_clear_error) is recorded and does not run; waits,
+// launches, and pushes on other engines fail meanwhile. If it does not return HEDDLE_OK there is no graph; *error as in
+// heddle_op_fn.
 typedef heddle_status (*heddle_capture_fn)(void* ctx, heddle_error** error);
 
 // `name` and `site` are as in heddle_op_options and may be null. The functions of the recorded ops are called
