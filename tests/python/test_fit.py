@@ -423,3 +423,61 @@ def test_tensor_board_reads_the_values(tmp_path):
     assert [one.value for one in found.Scalars("loss")] == pytest.approx(history["loss"])
     assert len(found.Scalars("batch_loss")) == trainer.steps
     assert found.Tags()["graph"] and len(found.Tags()["histograms"]) == len(net.parameters())
+
+
+def normalized(seed=1, **options):
+    net = heddle.Sequential(heddle.BatchNorm(6), heddle.Dense(6, 2, generator=heddle.Generator(seed)))
+    return net, heddle.Trainer(net.parameters(), "sgd", {"lr": 0.1}, **options)
+
+
+@pytest.mark.parametrize("capture", [None, False])
+def test_a_batch_that_fails_changes_no_statistics(capture):
+    x, y = points(count=64)
+    y[3 * 8] = 9
+    for scaler, stops in ((None, True), (None, False), (heddle.LossScaler(), True), (heddle.LossScaler(), False)):
+        net, trainer = normalized(scaler=scaler)
+        options = {"loss": "cross_entropy", "batch": 8, "shuffle": False, "verbose": False, "capture": capture, "stop_on_nan": stops}
+        wanted, other = normalized()
+        heddle.fit(wanted, other, (x[:24], y[:24]), **options)
+        with pytest.raises(heddle.Error, match="label"):
+            heddle.fit(net, trainer, (x, y), **options)
+        found = {one.name: np.asarray(one.value) for one in net.state()}
+        for one in wanted.state():
+            np.testing.assert_allclose(found[one.name], np.asarray(one.value), rtol=0 if scaler is None else 1e-5, err_msg=one.name)
+
+
+@pytest.mark.parametrize("capture", [None, False])
+def test_a_skipped_step_changes_no_statistics(capture):
+    x, y = points(count=64)
+    x[40] = np.nan
+    net, trainer = normalized(scaler=heddle.LossScaler())
+    heddle.fit(net, trainer, (x, y), loss="cross_entropy", batch=8, shuffle=False, verbose=False, capture=capture)
+    good = np.concatenate([x[:40], x[48:]]), np.concatenate([y[:40], y[48:]])
+    wanted, other = normalized(scaler=heddle.LossScaler())
+    heddle.fit(wanted, other, good, loss="cross_entropy", batch=8, shuffle=False, verbose=False, capture=capture)
+    assert weights(net) == weights(wanted)
+
+
+def test_a_resume_that_fails_leaves_callbacks_as_they_were(tmp_path):
+    class Number(heddle.Callback):
+        def __init__(self, number, refuses=False):
+            super().__init__()
+            self.number, self.refuses = number, refuses
+
+        def state(self):
+            return {"number": self.number}
+
+        def set_state(self, state):
+            self.number = state["number"]
+            if self.refuses:
+                raise ValueError("refused")
+
+    x, y = points()
+    path = str(tmp_path / "run")
+    net, trainer = program()
+    heddle.fit(net, trainer, (x, y), loss="cross_entropy", verbose=False, callbacks=[Number(5.0), Number(6.0), heddle.ModelCheckpoint(path)])
+    net, trainer = program()
+    first, last = Number(1.0), Number(2.0, refuses=True)
+    with pytest.raises(ValueError, match="refused"):
+        heddle.fit(net, trainer, (x, y), loss="cross_entropy", epochs=2, verbose=False, callbacks=[first, last], resume=path)
+    assert (first.number, last.number) == (1.0, 2.0)

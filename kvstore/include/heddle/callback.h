@@ -40,10 +40,11 @@ struct CallbackState {
   FitValues numbers{};
   std::map<std::string, std::string> texts{};
   std::map<std::string, NDArray> arrays{};
+  std::map<std::string, NDArray> of_rank{};  // of which each rank has its own, such as running statistics
 };
 
 // All functions are called on the thread of fit(), in the order of FitOptions::callbacks, on every rank. An exception ends
-// the training, and is fit()'s; of on_train_begin, on_epoch_end and on_train_end on all ranks. None of them has to wait for ops: see FitRun::later().
+// the training, and is fit()'s; on all ranks, but for on_batch_begin and on_batch_end, which are on one alone. None of them has to wait for ops: see FitRun::later().
 class Callback {
  public:
   virtual ~Callback() = default;
@@ -64,7 +65,8 @@ class Callback {
   }  // after Ctrl-C, between two steps; on_train_end follows
   // Names the callback's state in a checkpoint; the name of the class. Of several the order counts too.
   virtual std::string name() const;
-  // Saved in checkpoints of the run, and set in a resumed run before on_train_begin. The same on all ranks.
+  // Saved in checkpoints of the run, and set in a resumed run before on_train_begin. The same on all ranks, where only arrays
+  // `of_rank` differ; a rank that the saved run did not have gets those of rank 0. A resume that fails sets the former state.
   virtual CallbackState state() const { return {}; }
   virtual void set_state(const CallbackState& state) { (void)state; }
 };

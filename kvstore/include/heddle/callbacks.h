@@ -106,7 +106,7 @@ class EarlyStopping : public Callback {
   EarlyStoppingOptions options_;
   std::optional<double> best_{};
   std::int64_t waited_ = 0;
-  std::map<std::string, NDArray> weights_{};  // of the best epoch
+  std::map<std::string, NDArray> weights_{}, buffers_{};  // of the best epoch
 };
 
 // Sets the learning rate of each epoch to schedule(epoch, rate of the last step). Not beside a ReduceOnPlateau.

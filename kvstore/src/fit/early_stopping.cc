@@ -1,6 +1,7 @@
 #include <utility>
 
 #include <heddle/callbacks.h>
+#include <heddle/module_buffers.h>
 #include <heddle/number_text.h>
 
 #include "fit/monitor.h"
@@ -24,6 +25,7 @@ void EarlyStopping::on_train_begin(FitRun& run) {
   best_ = options_.baseline;
   waited_ = 0;
   weights_.clear();
+  buffers_.clear();
 }
 
 void EarlyStopping::on_epoch_end(FitRun& run, const FitValues& values) {
@@ -32,7 +34,9 @@ void EarlyStopping::on_epoch_end(FitRun& run, const FitValues& values) {
     best_ = value;
     waited_ = 0;
     if (!options_.restore_best) return;
-    for (const Parameter& one : run.net().state()) weights_[one.name] = one.value.detach().copy();
+    for (const Parameter& one : buffers_of(run.net())) buffers_[one.name] = one.value.detach().copy();
+    for (const Parameter& one : run.net().state())
+      if (!buffers_.contains(one.name)) weights_[one.name] = one.value.detach().copy();
     return;
   }
   if (++waited_ <= options_.patience) return;
@@ -42,15 +46,17 @@ void EarlyStopping::on_epoch_end(FitRun& run, const FitValues& values) {
 }
 
 void EarlyStopping::on_train_end(FitRun& run) {
-  if (weights_.empty()) return;
-  for (const Parameter& one : run.net().state()) {
-    const auto best = weights_.find(one.name);
-    if (best != weights_.end()) one.value.detach().assign(best->second);
-  }
+  for (const Parameter& one : run.net().state())
+    for (const auto* const best : {&weights_, &buffers_})
+      if (const auto found = best->find(one.name); found != best->end())
+        one.value.detach().assign(found->second);
 }
 
 CallbackState EarlyStopping::state() const {
-  CallbackState state{.numbers = {{"waited", static_cast<double>(waited_)}}, .texts = {}, .arrays = weights_};
+  CallbackState state{.numbers = {{"waited", static_cast<double>(waited_)}},
+                      .texts = {},
+                      .arrays = weights_,
+                      .of_rank = buffers_};
   if (best_) state.numbers["best"] = *best_;
   return state;
 }
@@ -59,6 +65,7 @@ void EarlyStopping::set_state(const CallbackState& state) {
   waited_ = static_cast<std::int64_t>(state.numbers.at("waited"));
   best_ = state.numbers.contains("best") ? std::optional(state.numbers.at("best")) : std::nullopt;
   weights_ = state.arrays;
+  buffers_ = state.of_rank;
 }
 
 }  // namespace heddle

@@ -14,7 +14,6 @@
 
 #include "fit/evaluation.h"
 #include "fit/fit_run.h"
-#include "fit/nan_report.h"
 #include "fit/path_pattern.h"
 #include "fit/writable.h"
 
@@ -179,7 +178,6 @@ void FitRun::Impl::begin() {
   });
   PathPattern(options.save_on_interrupt).remove_abandoned_files();
   if (!options.resume.empty()) resume();
-  note_versions();
   if (!net.training()) net.train();
   together("callbacks", [&] { each_callback([&](Callback& one) { one.on_train_begin(handle); }); });
   end_if(agreement.after_epoch(wanted()));
@@ -187,6 +185,14 @@ void FitRun::Impl::begin() {
 }
 
 void FitRun::Impl::run_epoch() {
+  together("epoch", [&] { begin_epoch(); });
+  if (is_over()) return;
+  while (run_step())
+    if (is_over()) return;
+  end_epoch();
+}
+
+void FitRun::Impl::begin_epoch() {
   if (!interruptible([&] { batches->start(epoch, batch); })) {
     end_at_once();
     return;
@@ -196,9 +202,6 @@ void FitRun::Impl::run_epoch() {
     examples = 0;
   }
   each_callback([&](Callback& one) { one.on_epoch_begin(handle); });
-  while (run_step())
-    if (is_over()) return;
-  end_epoch();
 }
 
 std::vector<Arrays> FitRun::Impl::next_group() {
@@ -231,6 +234,7 @@ bool FitRun::Impl::run_step() {
     undo_step();
     return end_at_once();
   }
+  undo_if_skipped();
   record(group, std::move(results));
   limit_pending(StepsAhead::kMost);
   use_late_values(false);
@@ -239,27 +243,6 @@ bool FitRun::Impl::run_step() {
   end_if(agreement.after_step(wanted()));
   write_saves();
   return true;
-}
-
-// In the first step nobody knows yet which arrays forward() changes.
-PendingStep FitRun::Impl::next_pending(const std::vector<Arrays>& group) {
-  PendingStep next{group, {}, random_positions(), {}, epoch, batch};
-  if (!options.stop_on_nan || trainer.scaler()) return next;
-  for (const Parameter& one : other_state()) {
-    const bool is_changed = versions[one.name] != one.value.storage()->version();
-    if (is_changed || !has_stepped) next.buffers.emplace_back(one.value.detach(), one.value.detach().copy());
-  }
-  has_stepped = true;
-  return next;
-}
-
-// Leaves nothing of a step that has not been completed.
-void FitRun::Impl::undo_step() {
-  for (const Parameter& one : trainer.parameters()) clear_grad(one.value);
-  for (const auto& [value, copy] : pending.back().buffers) value.assign(copy);
-  const auto all = generators();
-  for (std::size_t i = 0; i < all.size(); ++i) all[i].second->set_position(pending.back().random[i]);
-  pending.pop_back();
 }
 
 StopKind FitRun::Impl::wanted() const {
@@ -355,8 +338,8 @@ void FitRun::Impl::poll() {
 // An interrupt ends it on all ranks.
 bool FitRun::Impl::validate(FitValues& all) {
   values.reset();
-  each_callback([&](Callback& one) { one.on_validation_begin(handle); });
-  {
+  together("validation", [&] {
+    each_callback([&](Callback& one) { one.on_validation_begin(handle); });
     const ModeScope training(net);
     net.train(false);
     const auto is_over = [&] {
@@ -366,7 +349,7 @@ bool FitRun::Impl::validate(FitValues& all) {
     interruptible([&] {
       evaluate_batches("fit: validation", net, *validation, loss, options.labels, values, is_over);
     });
-  }
+  });
   const bool has_batches = ranks ? values.reduce_any(*ranks) : values.has_batches();
   const StopKind here = wants_interrupt ? StopKind::interrupt : StopKind::none;
   if (agreement.after_epoch(here) == StopKind::interrupt) {
@@ -375,7 +358,7 @@ bool FitRun::Impl::validate(FitValues& all) {
   }
   if (!has_batches) throw InvalidArgument("fit: the validation has no batches");
   for (const auto& [name, value] : read_values(values.names(), values.results())) all["val_" + name] = value;
-  each_callback([&](Callback& one) { one.on_validation_end(handle); });
+  together("callbacks", [&] { each_callback([&](Callback& one) { one.on_validation_end(handle); }); });
   return true;
 }
 
@@ -425,7 +408,7 @@ void FitRun::Impl::finish() {
   use_late_values(true);
   limit_pending(0);
   if (history.interrupted) {
-    each_callback([&](Callback& one) { one.on_interrupt(handle); });
+    together("callbacks", [&] { each_callback([&](Callback& one) { one.on_interrupt(handle); }); });
     if (!options.save_on_interrupt.empty()) handle.save(options.save_on_interrupt);
     write_saves();
   }
@@ -437,49 +420,6 @@ void FitRun::Impl::finish() {
   poll();  // Ctrl-C after the last step
   history.interrupted = history.interrupted || wants_interrupt;
   if (interrupt_error) std::rethrow_exception(interrupt_error);
-}
-
-// Puts back what was before the first batch that has failed. Of a loss that is not finite it throws Error that says which
-// batch has it, and where it comes from.
-void FitRun::Impl::refuse_loss() {
-  for (const PendingStep& one : pending) {
-    for (std::size_t i = 0; i < one.losses.size(); ++i) {
-      try {
-        one.losses[i].wait();
-        continue;
-      } catch (const LossNotFinite& error) {
-        const std::string place = "fit: epoch " + std::to_string(one.epoch) + ", batch " +
-                                  std::to_string(one.first_batch + static_cast<std::int64_t>(i)) + ": ";
-        restore_before(one);
-        throw Error(place + refused_loss(one, error));
-      } catch (...) {  // what the caller is told of, such as a label that is none
-        restore_before(one);
-        return;
-      }
-    }
-  }
-}
-
-std::string FitRun::Impl::refused_loss(const PendingStep& failed, const LossNotFinite& error) {
-  std::string text = error.what();
-  if (has_others() && error.rank() < 0) text += " on rank " + std::to_string(ranks->rank());
-  if (error.rank() < 0) text += ": " + report_of_nan(net, step, loss, failed.group);
-  return text + ". The parameters are those before this batch";
-}
-
-void FitRun::Impl::restore_before(const PendingStep& failed) {
-  for (const Parameter& one : trainer.parameters()) {
-    try {
-      one.value.wait();
-    } catch (...) {  // of this step, or on other ranks that of the gradients' sum
-    }
-  }
-  trainer.clear_errors();
-  for (const Parameter& one : net.state())
-    one.value.engine().clear_error(one.value.var(), CallSite::current());
-  for (const auto& [value, copy] : failed.buffers) value.assign(copy);
-  const auto all = generators();
-  for (std::size_t i = 0; i < all.size(); ++i) all[i].second->set_position(failed.random[i]);
 }
 
 History FitAccess::train(Module& net, Trainer& trainer, const FitData& data, FitOptions options,

@@ -14,36 +14,17 @@
 #include <heddle/communicator.h>
 #include <heddle/fit.h>
 
+#include "fit/buffer_copies.h"
 #include "fit/epoch_values.h"
 #include "fit/fit_step.h"
 #include "fit/interrupt.h"
 #include "fit/losses.h"
 #include "fit/mode_scope.h"
+#include "fit/pending_step.h"
 #include "fit/stop_agreement.h"
 #include "stores/agreement.h"
 
 namespace heddle {
-
-namespace fit_detail {
-
-// A step that is pushed, and whose loss nobody has looked at.
-struct PendingStep {
-  std::vector<Arrays> group;
-  Arrays losses;                      // of each batch
-  std::vector<std::uint64_t> random;  // positions of the generators before the step
-  std::vector<std::pair<NDArray, NDArray>>
-      buffers;                              // what forward() changes, and copies from before the step
-  std::int64_t epoch = 0, first_batch = 0;  // of the group
-};
-
-// Values that a callback has asked for.
-struct LateValues {
-  std::vector<std::string> names;
-  std::vector<NDArray> arrays;
-  std::function<void(const FitValues&)> use;
-};
-
-}  // namespace fit_detail
 
 struct FitRun::Impl {
   Impl(Module& trained, Trainer& by, const FitData& data, FitOptions given, Where called_at);
@@ -55,12 +36,11 @@ struct FitRun::Impl {
   void name_values();
   void begin();
   void run_epoch();
+  void begin_epoch();
   bool run_step();
   void end_epoch();
   bool validate(FitValues& all);  // false: an interrupt has ended it
   void add_history(const FitValues& all);
-  fit_detail::PendingStep next_pending(const std::vector<fit_detail::Arrays>& group);
-  void undo_step();
   bool end_at_once();
   bool has_others() const { return ranks && ranks->size() > 1; }
   void note_interrupt();
@@ -73,16 +53,13 @@ struct FitRun::Impl {
   fit_detail::StopKind wanted() const;
   void end_if(fit_detail::StopKind agreed);
   bool is_over() const { return finished || history.interrupted; }  // on all ranks
-  void refuse_loss();
-  std::string refused_loss(const fit_detail::PendingStep& failed, const fit_detail::LossNotFinite& error);
-  void restore_before(const fit_detail::PendingStep& failed);
   void use_late_values(bool all);
   void write_saves();
   void end_saves();  // waits for all saves; if one has failed all ranks throw
   bool finish_saves();
   std::string reason_of_ranks() const;
   // Calls call(); if it throws on one rank all ranks throw.
-  template <class Call> void together(const char* what, const Call& call) {
+  template <class Call> void together(const char* what, const Call& call) const {
     const auto text = [&] { return call(), std::string(); };
     has_others() ? agree(*ranks, "fit", what, text) : void(text());
   }
@@ -90,14 +67,19 @@ struct FitRun::Impl {
   std::vector<std::pair<std::string, Generator*>> generators() const;
   std::vector<std::uint64_t> random_positions() const;
 
-  // Checkpoints of the run: fit_state.cc.
+  // Steps that are undone: fit_undo.cc.
+  fit_detail::PendingStep next_pending(const std::vector<fit_detail::Arrays>& group);
+  void undo_step();
+  void undo_if_skipped();
+  void put_back(const fit_detail::PendingStep& last) const;
+  void refuse_loss();
+  std::string refused_loss(const fit_detail::PendingStep& failed, const fit_detail::LossNotFinite& error);
+  void restore_before(const fit_detail::PendingStep& failed);
+
+  // Checkpoints of the run: fit_state.cc, and resumes: fit_resume.cc.
   Checkpoint checkpoint();
-  void save_generators(Checkpoint& to) const;
-  void save_buffers(Checkpoint& to) const;
-  void save_callbacks(Checkpoint& to) const;
-  std::vector<Parameter> other_state() const;
-  void note_versions();
-  NDArray of_all_ranks(const NDArray& array) const;
+  std::map<std::string, NDArray> own_arrays() const;
+  void save_callbacks(Checkpoint& to, std::map<std::string, NDArray>& own) const;
   void resume();
   void load(Checkpoint& all);
   void load_history(const Checkpoint& from);
@@ -105,6 +87,9 @@ struct FitRun::Impl {
   void load_buffers(const Checkpoint& from) const;
   void load_values(const Checkpoint& from);
   void load_callbacks(const Checkpoint& from);
+  void set_state(const std::shared_ptr<Callback>& callback, const CallbackState& state);
+  void put_back_callbacks();
+  int rank() const { return ranks ? ranks->rank() : 0; }
   bool exists_on_rank_0(const std::string& path) const;
   std::string path_to_resume() const;  // empty: there is no checkpoint
   void load_own(const Checkpoint& all);
@@ -129,14 +114,15 @@ struct FitRun::Impl {
   std::int64_t epoch = 0, batch = 0, examples = 0, known_size = -1;
   bool finished = false;  // whether a callback ended the training, which a resumed run does not continue
   History history;
-  std::map<std::string, std::uint64_t> versions;  // of other_state() when the training began
+  std::vector<std::pair<std::shared_ptr<Callback>, CallbackState>> former_states;  // before a resume
+  fit_detail::BufferCopies buffers;
   fit_detail::Arrays last_losses;
   fit_detail::Arrays epoch_results;  // of all ranks, from the last step to on_epoch_end
   std::deque<fit_detail::PendingStep> pending;
   std::deque<fit_detail::LateValues> late;
   std::vector<std::string> saves;
   std::string stop_reason;
-  bool wants_stop = false, wants_interrupt = false, has_stepped = false;
+  bool wants_stop = false, wants_interrupt = false;
   std::exception_ptr interrupt_error;
   std::exception_ptr save_error;  // of a save of this rank, which other ranks do not know of
 };

@@ -1,22 +1,14 @@
-// Checkpoints of a training: what they hold besides those of a network and a trainer, and how a run is resumed.
-//
-//   fit.history.NAME          f64 (epochs), the values of each epoch; fit.history.epochs i64
-//   fit.generator.NAME        i64 (ranks, 2), seed and position
-//   fit.buffer.NAME           (ranks, ...), of several ranks: what forward() changes, such as running statistics
-//   fit.values.I              f64 (ranks, ...), within an epoch: EpochValues::state()
-//   fit.callback.I.NAME       an array of the callback I; numbers as f64 under fit.number.I.NAME
-// and as notes fit.callback.I, the name of each callback, fit.text.I.NAME, and fit.stopped.
-#include <filesystem>
+// Checkpoints of a training: how they are saved.
+#include <cstring>
 #include <map>
-#include <set>
-#include <stdexcept>
-#include <system_error>
 #include <utility>
 
+#include <heddle/array_op.h>
+#include <heddle/module_buffers.h>
 #include <heddle/random.h>
 
 #include "fit/fit_run.h"
-#include "fit/path_pattern.h"
+#include "fit/state_names.h"
 #include "stores/agreement.h"
 
 namespace heddle {
@@ -25,48 +17,81 @@ using namespace fit_detail;
 
 namespace {
 
-const std::string kHistory = "fit.history.", kEpochs = "fit.history.epochs", kGenerator = "fit.generator.";
-const std::string kValues = "fit.values.", kCallback = "fit.callback.", kNumber = "fit.number.";
-const std::string kText = "fit.text.", kStopped = "fit.stopped", kBuffer = "fit.buffer.";
-
-[[noreturn]] void fail(const std::string& path, const std::string& problem) {
-  throw Error("fit: checkpoint '" + path + "' " + problem);
-}
+using NamedArrays = std::map<std::string, NDArray>;
 
 NDArray numbers(const std::vector<double>& all) {
   return array(all, {static_cast<std::int64_t>(all.size())});
 }
 
-// The entries of a map whose names begin with a prefix, by what follows it.
-template <class Value>
-std::map<std::string, Value> with_prefix(const std::map<std::string, Value>& all, const std::string& prefix) {
-  std::map<std::string, Value> found;
-  for (auto at = all.lower_bound(prefix); at != all.end() && at->first.starts_with(prefix); ++at)
-    found.emplace(at->first.substr(prefix.size()), at->second);
-  return found;
+std::size_t bytes_of(const NDArray& array) {
+  return static_cast<std::size_t>(array.size()) * size_of(array.dtype());
 }
 
-// What a resume changes, to put it back if the checkpoint does not fit.
-class Former {
- public:
-  Former(const Module& net, const Trainer& trainer,
-         const std::vector<std::pair<std::string, Generator*>>& generators) {
-    for (const Parameter& one : net.state())
-      values_.emplace_back(one.value.detach(), one.value.detach().copy());
-    for (const auto& [name, array] : trainer.state()) state_[name] = array.detach().copy();
-    for (const auto& [name, generator] : generators) generators_.emplace_back(generator, *generator);
-  }
-  void restore(Trainer& trainer) const {
-    for (const auto& [array, value] : values_) array.assign(value);
-    trainer.set_state(state_);
-    for (const auto& [generator, value] : generators_) *generator = value;
-  }
+// "b f32 (3), a i64 (2, 2)": ranks whose texts are equal can gather what they have.
+std::string text_of(const NamedArrays& all) {
+  std::string text;
+  for (const auto& [name, array] : all)
+    text +=
+        (text.empty() ? "" : ", ") + name + " " + name_of(array.dtype()) + " " + array.shape().to_string();
+  return text;
+}
 
- private:
-  std::vector<std::pair<NDArray, NDArray>> values_;
-  std::map<std::string, NDArray> state_;
-  std::vector<std::pair<Generator*, Generator>> generators_;
-};
+// The bytes of all arrays, one behind the other.
+NDArray packed(const std::vector<NDArray>& all) {
+  std::int64_t size = 0;
+  for (const NDArray& one : all) size += static_cast<std::int64_t>(bytes_of(one));
+  const NDArray bytes({size}, DType::u8);
+  bytes.engine().push(
+      [all, bytes] {
+        auto* to = bytes.data<std::byte>();
+        for (const NDArray& one : all) {
+          std::memcpy(to, one.data<const std::byte>(), bytes_of(one));
+          to += bytes_of(one);
+        }
+      },
+      array_access("fit_pack", all, std::span(&bytes, 1)), CallSite::current());
+  return bytes;
+}
+
+// The opposite of packed() for the bytes of several ranks: arrays of axes (ranks, ...).
+void unpack(const NDArray& bytes, std::int64_t ranks, const std::vector<NDArray>& all) {
+  bytes.engine().push(
+      [bytes, ranks, all] {
+        const auto* from = bytes.data<const std::byte>();
+        for (std::int64_t rank = 0; rank < ranks; ++rank)
+          for (const NDArray& one : all) {
+            const std::size_t size = bytes_of(one) / static_cast<std::size_t>(ranks);
+            std::memcpy(one.data<std::byte>() + static_cast<std::size_t>(rank) * size, from, size);
+            from += size;
+          }
+      },
+      array_access("fit_unpack", std::span(&bytes, 1), all), CallSite::current());
+}
+
+// Under each name the arrays of all ranks, one below the other: one collective, however many they are.
+NamedArrays of_all_ranks(const NamedArrays& own, Communicator* ranks) {
+  const std::int64_t count = ranks ? ranks->size() : 1;
+  NamedArrays all;
+  std::vector<NDArray> from, to;
+  for (const auto& [name, array] : own) {
+    Shape shape{count};
+    for (const std::int64_t size : array.shape()) shape.push_back(size);
+    const NDArray whole = all[name] = NDArray(shape, array.dtype());
+    if (array.size() == 0) continue;
+    const NDArray value = array.detach();
+    from.push_back((value.device() == cpu() ? value : value.copy_to(cpu())).contiguous());
+    to.push_back(whole);
+  }
+  if (from.empty()) return all;
+  NDArray bytes = packed(from);
+  if (count > 1) {
+    const NDArray gathered({count * bytes.size()}, DType::u8);
+    ranks->all_gather(bytes, gathered);
+    bytes = gathered;
+  }
+  unpack(bytes, count, to);
+  return all;
+}
 
 }  // namespace
 
@@ -82,62 +107,23 @@ std::vector<std::uint64_t> FitRun::Impl::random_positions() const {
   return all;
 }
 
-// The arrays of all ranks, one below the other.
-NDArray FitRun::Impl::of_all_ranks(const NDArray& array) const {
-  const std::int64_t count = ranks ? ranks->size() : 1;
-  Shape shape{count};
-  for (const std::int64_t size : array.shape()) shape.push_back(size);
-  const NDArray all(shape, array.dtype());
-  if (count == 1) {
-    all.assign(array.detach());
-  } else {
-    ranks->all_gather(array.detach().contiguous(), all);
-  }
-  return all;
-}
-
-void FitRun::Impl::save_generators(Checkpoint& to) const {
+// What each rank has its own of, but for callbacks.
+std::map<std::string, NDArray> FitRun::Impl::own_arrays() const {
+  NamedArrays own;
   for (const auto& [name, generator] : generators()) {
     const std::vector<std::int64_t> state{static_cast<std::int64_t>(generator->seed()),
                                           static_cast<std::int64_t>(generator->position())};
-    to.arrays[kGenerator + name] = of_all_ranks(array(state, {2}));
+    own[kGenerator + name] = array(state, {2});
   }
+  if (has_others())
+    for (const Parameter& one : buffers_of(net)) own[kBuffer + one.name] = one.value;
+  if (batch == 0) return own;
+  const std::vector<NDArray> state = values.state();
+  for (std::size_t i = 0; i < state.size(); ++i) own[kValues + std::to_string(i)] = state[i];
+  return own;
 }
 
-// The arrays of the network that are no parameters of the trainer.
-std::vector<Parameter> FitRun::Impl::other_state() const {
-  std::set<const Storage*> trained;
-  for (const Parameter& one : trainer.parameters()) trained.insert(one.value.storage().get());
-  std::vector<Parameter> all;
-  for (const Parameter& one : net.state())
-    if (!trained.contains(one.value.storage().get())) all.push_back(one);
-  return all;
-}
-
-void FitRun::Impl::note_versions() {
-  for (const Parameter& one : other_state()) versions[one.name] = one.value.storage()->version();
-}
-
-// Frozen parameters, which never change, are equal on all ranks.
-void FitRun::Impl::save_buffers(Checkpoint& to) const {
-  if (!ranks || ranks->size() == 1) return;
-  for (const Parameter& one : other_state()) {
-    const auto before = versions.find(one.name);
-    if (before != versions.end() && before->second == one.value.storage()->version()) continue;
-    to.arrays[kBuffer + one.name] = of_all_ranks(one.value);
-  }
-}
-
-void FitRun::Impl::load_buffers(const Checkpoint& from) const {
-  const std::int64_t rank = ranks ? ranks->rank() : 0;
-  for (const Parameter& one : other_state()) {
-    const auto saved = from.arrays.find(kBuffer + one.name);
-    if (saved == from.arrays.end() || saved->second.shape()[0] <= rank) continue;
-    one.value.detach().assign(saved->second[rank]);
-  }
-}
-
-void FitRun::Impl::save_callbacks(Checkpoint& to) const {
+void FitRun::Impl::save_callbacks(Checkpoint& to, std::map<std::string, NDArray>& own) const {
   std::size_t index = 0;
   for (const std::shared_ptr<Callback>& one : callbacks) {
     const CallbackState state = one->state();
@@ -146,6 +132,7 @@ void FitRun::Impl::save_callbacks(Checkpoint& to) const {
     for (const auto& [name, number] : state.numbers) to.arrays[kNumber + place + name] = numbers({number});
     for (const auto& [name, text] : state.texts) to.notes[kText + place + name] = text;
     for (const auto& [name, array] : state.arrays) to.arrays[kCallback + place + name] = array;
+    for (const auto& [name, array] : state.of_rank) own[kOfRank + place + name] = array;
   }
 }
 
@@ -155,14 +142,14 @@ Checkpoint FitRun::Impl::checkpoint() {
                  .trainer = &trainer,
                  .counters = {{"fit.epoch", epoch}, {"fit.batch", batch}, {"fit.examples", examples}},
                  .notes = options.notes};
-  save_generators(all);
-  save_buffers(all);
-  together("callbacks", [&] { save_callbacks(all); });
-  if (batch > 0) {
-    const std::vector<NDArray> state = values.state();
-    for (std::size_t i = 0; i < state.size(); ++i)
-      all.arrays[kValues + std::to_string(i)] = of_all_ranks(state[i]);
-  }
+  NamedArrays own;
+  const auto save = [&] {
+    own = own_arrays();
+    save_callbacks(all, own);
+    return text_of(own);
+  };
+  has_others() ? agree(*ranks, "fit", "arrays for a checkpoint", save) : void(save());
+  all.arrays.merge(of_all_ranks(own, ranks.get()));
   if (finished) all.notes[kStopped] = stop_reason;
   if (!history.epochs.empty()) {
     all.arrays[kEpochs] = array(history.epochs, {static_cast<std::int64_t>(history.epochs.size())});
@@ -204,159 +191,6 @@ bool FitRun::Impl::finish_saves() {
     if (!save_error) save_error = std::current_exception();
   }
   return !save_error;
-}
-
-bool FitRun::Impl::exists_on_rank_0(const std::string& path) const {
-  std::error_code error;
-  std::int32_t answer = std::filesystem::exists(path, error) ? 1 : 0;
-  if (error) answer = -error.value();
-  if (ranks && ranks->size() > 1) {
-    const NDArray first = full({}, answer, DType::i32);
-    ranks->broadcast(first, 0);
-    answer = first.item<std::int32_t>();
-  }
-  if (answer < 0)
-    fail(path.size() > 200 ? path.substr(0, 200) + "..." : path,
-         "cannot be read: " + std::generic_category().message(-answer));
-  return answer != 0;
-}
-
-// The newest file of a path with {epoch} or {step} that all ranks have.
-std::string FitRun::Impl::path_to_resume() const {
-  const std::string& path = options.resume;
-  const PathPattern pattern(path);
-  if (exists_on_rank_0(path)) return path;
-  if (!pattern.has_known_folder())
-    throw InvalidArgument("fit: resume is '" + path +
-                          "'; a place such as {epoch} may be in the file's name, not in its folder's");
-  if (pattern.places() == 0) return "";
-  if (pattern.counts().empty())
-    throw InvalidArgument("fit: resume is '" + path + "'; want a path, or one with {epoch} or {step}");
-  const std::map<std::int64_t, std::string> files = pattern.numbered_files();
-  std::int64_t least = files.empty() ? -1 : files.rbegin()->first, most = least;
-  bool has_any = !files.empty();
-  while (has_others()) {
-    const NDArray smallest = full({}, least, DType::i64), largest = full({}, most, DType::i64);
-    ranks->all_reduce(smallest, ReduceOp::min);
-    ranks->all_reduce(largest, ReduceOp::max);
-    const auto low = smallest.item<std::int64_t>(), high = largest.item<std::int64_t>();
-    has_any = has_any || high >= 0;
-    if (low == high) break;
-    const auto behind = files.upper_bound(low);  // the newest that may be on all of them is not above `low`
-    least = most = behind == files.begin() ? -1 : std::prev(behind)->first;
-  }
-  if (least >= 0) return files.at(least);
-  if (has_any) fail(path, "is on some ranks alone: there is no number of which all have a file");
-  return "";
-}
-
-void FitRun::Impl::resume() {
-  options.resume = path_to_resume();
-  if (options.resume.empty()) return;
-  Checkpoint all{.parameters = net.state(),
-                 .trainer = &trainer,
-                 .counters = {{"fit.epoch", 0}, {"fit.batch", 0}, {"fit.examples", 0}}};
-  if (trainer.store().workers() > 1 && !ranks) return load(all);  // servers have the state
-  const Former former(net, trainer, generators());
-  try {
-    load(all);
-  } catch (...) {
-    former.restore(trainer);
-    throw;
-  }
-}
-
-void FitRun::Impl::load(Checkpoint& all) {
-  load_checkpoint(options.resume, all);
-  if (!has_others()) return load_own(all);
-  // All ranks throw if one does, and all are put back.
-  agree(*ranks, "fit", "checkpoint '" + options.resume + "'", [&] {
-    load_own(all);
-    return "epoch " + std::to_string(epoch) + ", batch " + std::to_string(batch) + ", step " +
-           std::to_string(trainer.steps());
-  });
-}
-
-// What other ranks need not know of.
-void FitRun::Impl::load_own(const Checkpoint& all) {
-  epoch = all.counters.at("fit.epoch");
-  batch = all.counters.at("fit.batch");
-  examples = all.counters.at("fit.examples");
-  load_history(all);
-  load_generators(all);
-  load_buffers(all);
-  if (batch > 0) load_values(all);
-  load_callbacks(all);
-  if (const auto stopped = all.notes.find(kStopped); stopped != all.notes.end() && !options.resume_stopped) {
-    finished = wants_stop = true;
-    stop_reason = stopped->second;
-  }
-}
-
-void FitRun::Impl::load_history(const Checkpoint& from) {
-  history = {};
-  const auto epochs = from.arrays.find(kEpochs);
-  if (epochs == from.arrays.end()) return;
-  history.epochs = epochs->second.to_vector<std::int64_t>();
-  for (const auto& [name, series] : with_prefix(from.arrays, kHistory + "value."))
-    history.values[name] = series.to_vector<double>();
-}
-
-// A rank that the saved run did not have draws numbers that no other rank draws.
-void FitRun::Impl::load_generators(const Checkpoint& from) {
-  const int rank = ranks ? ranks->rank() : 0;
-  for (const auto& [name, generator] : generators()) {
-    const auto saved = from.arrays.find(kGenerator + name);
-    if (saved == from.arrays.end())
-      fail(options.resume, "has no generator '" + (name.empty() ? name : name.substr(1)) + "'");
-    const std::vector<std::int64_t> all = saved->second.to_vector<std::int64_t>();
-    const bool is_known = all.size() >= 2 * static_cast<std::size_t>(rank + 1);
-    const std::size_t at = is_known ? 2 * static_cast<std::size_t>(rank) : 0;
-    Generator loaded(static_cast<std::uint64_t>(all.at(at)));
-    loaded.set_position(static_cast<std::uint64_t>(all.at(at + 1)));
-    *generator = is_known ? loaded : loaded.jumped(rank);
-  }
-}
-
-void FitRun::Impl::load_values(const Checkpoint& from) {
-  const std::int64_t rank = ranks ? ranks->rank() : 0, count = ranks ? ranks->size() : 1;
-  std::vector<NDArray> state;
-  for (std::size_t i = 0; from.arrays.contains(kValues + std::to_string(i)); ++i) {
-    const NDArray& saved = from.arrays.at(kValues + std::to_string(i));
-    if (saved.shape()[0] != count)
-      fail(options.resume, "was saved within an epoch by " + std::to_string(saved.shape()[0]) +
-                               " ranks, and there are " + std::to_string(count) +
-                               "; between epochs the number of ranks may change");
-    state.push_back(saved[rank]);
-  }
-  if (state.size() != values.state_size())
-    fail(options.resume, "was saved within an epoch with " + std::to_string(state.size()) +
-                             " losses and metrics, and there are " + std::to_string(values.state_size()));
-  values.set_state(state);
-}
-
-// States go by the name of the callback, and of several with one name by their order.
-void FitRun::Impl::load_callbacks(const Checkpoint& from) {
-  std::set<std::string> used;
-  const auto saved = with_prefix(from.notes, kCallback);
-  for (const std::shared_ptr<Callback>& one : callbacks) {
-    for (std::size_t i = 0; saved.contains(std::to_string(i) + "."); ++i) {
-      const std::string place = std::to_string(i) + ".";
-      if (saved.at(place) != one->name() || !used.insert(place).second) continue;
-      CallbackState state{.numbers = {},
-                          .texts = with_prefix(from.notes, kText + place),
-                          .arrays = with_prefix(from.arrays, kCallback + place)};
-      for (const auto& [name, number] : with_prefix(from.arrays, kNumber + place))
-        state.numbers[name] = number.to_vector<double>().at(0);
-      if (state.numbers.empty() && state.texts.empty() && state.arrays.empty()) break;
-      try {
-        one->set_state(state);
-      } catch (const std::out_of_range&) {
-        fail(options.resume, "has a state of callback " + one->name() + " in which something is missing");
-      }
-      break;
-    }
-  }
 }
 
 }  // namespace heddle

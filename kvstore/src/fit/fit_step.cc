@@ -13,14 +13,16 @@
 namespace heddle::fit_detail {
 namespace {
 
-// `checked`, which has the error of a value that is not finite, once all ranks have theirs: fails on all of them if one does.
-// Gradients do not wait for it.
-NDArray agreed_value(const NDArray& value, const NDArray& checked, Communicator& ranks) {
+// `checked`, which has the error of a value that is refused, once all ranks have theirs: fails on all of them if one does, also
+// by another error. Gradients do not wait for it.
+NDArray agreed_value(const NDArray& value, const NDArray& checked, bool refuses, Communicator& ranks) {
   const NDArray bad({}, DType::i32),
-      agreed({}, DType::f64);  // bad: a rank whose loss is not finite + 1; 0: none
-  array_push("fit_loss_rank", OpCost::per_element, {value}, {bad}, [value, bad, rank = ranks.rank()] {
-    *bad.data<std::int32_t>() = std::isfinite(*value.data<const double>()) ? 0 : rank + 1;
-  });
+      agreed({}, DType::f64);  // bad: a rank whose loss is refused + 1; 0: none
+  array_push("fit_loss_rank", OpCost::per_element, {value}, {bad},
+             [value, bad, refuses, rank = ranks.rank()] {
+               const bool is_good = !refuses || std::isfinite(*value.data<const double>());
+               *bad.data<std::int32_t>() = is_good ? 0 : rank + 1;
+             });
   ranks.all_reduce(bad, ReduceOp::max);
   array_push("fit_loss_check", OpCost::per_element, {checked, bad}, {agreed}, [checked, bad, agreed] {
     if (const int rank = *bad.data<const std::int32_t>() - 1; rank >= 0) throw LossNotFinite::of_rank(rank);
@@ -29,23 +31,21 @@ NDArray agreed_value(const NDArray& value, const NDArray& checked, Communicator&
   return agreed;
 }
 
-// An op that copies the loss and makes the seed of its gradients. Of a loss that is not finite it fails, or with a scaler,
-// which then skips the step, the seed is NaN.
+// An op that copies the loss and makes the seed of its gradients. Of a loss that is not finite the seed is NaN, so that a scaler
+// skips the step, or the op fails if it `refuses` it.
 struct CheckedLoss {
   NDArray value, seed;
 };
 
-CheckedLoss check_loss(const NDArray& loss, bool skips, Communicator* ranks) {
-  const NDArray value = loss.detach().astype(DType::f64);
+CheckedLoss check_loss(const NDArray& value, bool refuses) {
   CheckedLoss checked{NDArray({}, DType::f64), NDArray({}, DType::f64)};
   array_push("fit_loss_check", OpCost::per_element, {value}, {checked.value, checked.seed},
-             [value, to = checked.value, seed = checked.seed, skips] {
+             [value, to = checked.value, seed = checked.seed, refuses] {
                const double x = *value.data<const double>();
-               if (!std::isfinite(x) && !skips) throw LossNotFinite(x);
+               if (!std::isfinite(x) && refuses) throw LossNotFinite(x);
                *to.data<double>() = x;
                *seed.data<double>() = std::isfinite(x) ? 1 : std::numeric_limits<double>::quiet_NaN();
              });
-  if (!skips && ranks && ranks->size() > 1) checked.value = agreed_value(value, checked.value, *ranks);
   return checked;
 }
 
@@ -89,10 +89,14 @@ void FitStep::train_batch(const Arrays& batch, Arrays& results) {
   Arrays losses = loss_.compute(outputs, labels);
   const std::optional<LossScaler>& scaler = trainer_.scaler();
   const NDArray loss = losses[0], scaled = scaler ? scaler->scale(loss) : loss;
-  if (options_.stop_on_nan) {
-    const CheckedLoss checked = check_loss(loss, scaler.has_value(), ranks_.get());
+  const NDArray value = loss.detach().astype(DType::f64);
+  const bool refuses = options_.stop_on_nan && !scaler;
+  CheckedLoss checked{value, {}};
+  if (options_.stop_on_nan) checked = check_loss(value, refuses);
+  const bool has_others = ranks_ && ranks_->size() > 1;
+  losses[0] = has_others ? agreed_value(value, checked.value, refuses, *ranks_) : checked.value;
+  if (checked.seed.defined()) {
     backward(scaled, {.seed = checked.seed.astype(scaled.dtype())});
-    losses[0] = checked.value;
   } else {
     backward(scaled);
   }

@@ -6,12 +6,10 @@
 #include <utility>
 
 #include <heddle/callbacks.h>
-#include <heddle/safetensors.h>
 
 #include "fit/monitor.h"
 #include "fit/path_pattern.h"
 #include "fit/writable.h"
-#include "training/checkpoint_content.h"
 #include "training/residual_files.h"
 
 namespace heddle {
@@ -20,25 +18,13 @@ using namespace fit_detail;
 
 namespace {
 
-// Whether a file is one that fit() has written, and nothing else of that name.
-bool is_of_fit(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return false;
-  try {
-    return is_checkpoint_of_fit(load_safetensors_metadata(path));
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 // What a run that went further before it was killed has left, as older files: a pattern with {epoch} or {step} alone tells.
 void add_later_files(std::vector<std::string>& files, const PathPattern& pattern, const FitRun& run) {
   if (pattern.places() != 1 || !pattern.has_known_folder()) return;
   const std::int64_t done = pattern.counts() == "epoch" ? run.epoch() : run.step();
   std::map<std::int64_t, std::string> later = pattern.numbered_residuals(run.rank());
   if (run.rank() == 0)
-    for (const auto& [number, file] : pattern.numbered_files())
-      if (is_of_fit(file)) later[number] = file;
+    for (const auto& [number, file] : pattern.numbered_files().files) later[number] = file;
   std::vector<std::string> all;
   for (const auto& [number, file] : later) {
     std::error_code ignored;
@@ -47,6 +33,18 @@ void add_later_files(std::vector<std::string>& files, const PathPattern& pattern
     all.push_back(file);
   }
   files.insert(files.begin(), all.begin(), all.end());
+}
+
+// On other ranks than the one that writes, the paths in this rank's folder beside which its residuals are; none of a run that was
+// saved elsewhere.
+std::vector<std::string> own_paths(const std::vector<std::string>& files, const std::string& path,
+                                   const PathPattern& pattern, const FitRun& run) {
+  if (run.rank() == 0 || !pattern.has_known_folder() || !pattern.fits(run.resumed_from())) return files;
+  std::vector<std::string> own;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  for (const std::string& file : files)
+    own.push_back(pattern.fits(file) ? file : (folder / std::filesystem::path(file).filename()).string());
+  return own;
 }
 
 void check_placeholders(const std::string& path, const FitRun& run, bool by_steps) {
@@ -82,6 +80,7 @@ void ModelCheckpoint::on_train_begin(FitRun& run) {
   const PathPattern pattern(path_);
   pattern.remove_abandoned_files();  // on each rank, whose residuals are on its host
   if (run.epoch() > 0 || run.batch() > 0) {
+    files_ = own_paths(files_, path_, pattern, run);
     // The run that is resumed may have saved elsewhere: those files stay.
     std::erase_if(files_, [&](const std::string& file) { return !pattern.fits(file); });
     if (options_.keep > 0) add_later_files(files_, pattern, run);

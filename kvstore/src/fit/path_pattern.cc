@@ -8,7 +8,10 @@
 #include <system_error>
 #include <utility>
 
+#include <heddle/safetensors.h>
+
 #include "files/atomic_file.h"
+#include "training/checkpoint_content.h"
 #include "training/residual_files.h"
 
 namespace heddle::fit_detail {
@@ -39,12 +42,14 @@ std::string counts_in(std::string_view name) {
 
 std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
 
+// How many digits a number may have that begins at `begin`, as std::to_string writes it: a zero stands alone.
 std::size_t digits_at(std::string_view text, std::size_t begin) {
+  if (text.substr(begin).starts_with('0')) return 1;
   const std::size_t end = text.find_first_not_of("0123456789", begin);
   return (end == std::string_view::npos ? text.size() : end) - begin;
 }
 
-// Calls use(end) for each place at which a number may end that begins at `begin`, as std::to_string writes it.
+// Calls use(end) for each place at which a number may end that begins at `begin`.
 template <class Use> void for_number_ends(std::string_view text, std::size_t begin, Use use) {
   constexpr std::size_t kMostDigits = 18;  // that an int64_t always has room for
   const std::size_t most = std::min(digits_at(text, begin), kMostDigits);
@@ -59,7 +64,9 @@ template <class Use> void for_value_ends(std::string_view text, std::size_t begi
   const std::size_t point = begin + digits_at(text, begin);
   constexpr std::size_t kDecimals = 4;
   if (point == begin || point >= text.size() || text[point] != '.') return;
-  if (digits_at(text, point + 1) >= kDecimals) use(point + 1 + kDecimals);
+  const std::string_view decimals = text.substr(point + 1, kDecimals);
+  if (decimals.size() == kDecimals && decimals.find_first_not_of("0123456789") == std::string_view::npos)
+    use(point + 1 + kDecimals);
 }
 
 std::string whole(const std::string& path) {
@@ -69,6 +76,16 @@ std::string whole(const std::string& path) {
 }
 
 }  // namespace
+
+bool is_of_fit(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return false;
+  try {
+    return is_checkpoint_of_fit(load_safetensors_metadata(path));
+  } catch (const Error&) {
+    return false;
+  }
+}
 
 TextPattern::TextPattern(std::string_view text, std::string_view counts) {
   bool is_counted = false;
@@ -149,33 +166,36 @@ bool PathPattern::fits(const std::string& path) const {
   return TextPattern(whole(path_), counts_).fits(whole(path));
 }
 
-std::map<std::int64_t, std::string> PathPattern::numbered_files() const {
-  std::map<std::int64_t, std::string> files;
-  if (counts_.empty() || !is_known_folder_) return files;
+template <class CheckpointName, class Use>
+void PathPattern::for_numbered(CheckpointName checkpoint_name, Use use) const {
+  if (counts_.empty() || !is_known_folder_) return;
   std::error_code error;
   fs::directory_iterator entries(folder_, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-    const std::string name = entries->path().filename().string();
-    const auto number = name_.number_in(name);
-    std::error_code ignored;
-    if (!number || !entries->is_regular_file(ignored)) continue;
-    std::string& file = files[*number];  // of several of one number the last name
-    file = std::max(file, (fs::path(path_).parent_path() / name).string());
+    const std::optional<std::string> name = checkpoint_name(entries->path().filename().string());
+    if (const auto number = name ? name_.number_in(*name) : std::nullopt)
+      use(*number, (fs::path(path_).parent_path() / *name).string());
   }
-  return files;
+}
+
+NumberedFiles PathPattern::numbered_files() const {
+  NumberedFiles found;
+  for_numbered([](std::string name) { return std::optional(std::move(name)); },
+               [&](std::int64_t number, const std::string& path) {
+                 std::error_code ignored;
+                 if (!fs::is_regular_file(path, ignored)) return;
+                 if (!is_of_fit(path)) return found.others.push_back(path);
+                 std::string& file = found.files[number];  // of several of one number the last name
+                 file = std::max(file, path);
+               });
+  std::sort(found.others.begin(), found.others.end());
+  return found;
 }
 
 std::map<std::int64_t, std::string> PathPattern::numbered_residuals(int rank) const {
   std::map<std::int64_t, std::string> files;
-  if (counts_.empty() || !is_known_folder_) return files;
-  std::error_code error;
-  fs::directory_iterator entries(folder_, error);
-  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-    const std::string name = entries->path().filename().string();
-    const auto of = checkpoint_of_residuals(name, rank);
-    const auto number = of ? name_.number_in(*of) : std::nullopt;
-    if (number) files[*number] = (fs::path(path_).parent_path() / *of).string();
-  }
+  for_numbered([rank](const std::string& name) { return checkpoint_of_residuals(name, rank); },
+               [&](std::int64_t number, const std::string& path) { files[number] = path; });
   return files;
 }
 

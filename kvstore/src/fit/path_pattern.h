@@ -31,6 +31,14 @@ class TextPattern {
   std::vector<Part> parts_{};
 };
 
+// Whether the file is a checkpoint that fit() has written.
+bool is_of_fit(const std::string& path);
+
+struct NumberedFiles {
+  std::map<std::int64_t, std::string> files{};  // checkpoints of fit()
+  std::vector<std::string> others{};            // other files of such names
+};
+
 class PathPattern {
  public:
   explicit PathPattern(const std::string& path);
@@ -45,14 +53,16 @@ class PathPattern {
   // Whether filled() may have given this path, for this or another run.
   bool fits(const std::string& path) const;
   // The files that there are, by the number that `counts()` names; none without one, or with a place in the folder's name.
-  std::map<std::int64_t, std::string> numbered_files() const;
-  // The same of checkpoints, which may be gone, beside which there are residuals of a rank.
+  NumberedFiles numbered_files() const;
+  // Checkpoints, which may be gone, beside which there are residuals of a rank; by the same number.
   std::map<std::int64_t, std::string> numbered_residuals(int rank) const;
   // Removes temporary files of writers of such files, and of residuals beside them, that were killed; not with a place in the
   // folder's name.
   void remove_abandoned_files() const;
 
  private:
+  // Calls use(number, path) for all in the folder whose name, of which checkpoint_name(name) is looked at, has a number.
+  template <class CheckpointName, class Use> void for_numbered(CheckpointName checkpoint_name, Use use) const;
   std::string path_, folder_, counts_{};
   int places_ = 0;
   bool is_known_folder_ = true;

@@ -13,7 +13,9 @@ void KeepPruned::on_train_begin(FitRun& run) {
 
 void KeepPruned::on_batch_end(FitRun&) { pruning_.apply(); }
 
-CallbackState KeepPruned::state() const { return {.numbers = {}, .texts = {}, .arrays = pruning_.state()}; }
+CallbackState KeepPruned::state() const {
+  return {.numbers = {}, .texts = {}, .arrays = pruning_.state(), .of_rank = {}};
+}
 
 void KeepPruned::set_state(const CallbackState& state) { pruning_.set_state(state.arrays); }
 

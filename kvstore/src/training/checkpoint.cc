@@ -1,5 +1,4 @@
 #include <charconv>
-#include <exception>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -217,32 +216,36 @@ void check_trainer(const std::string& path, const Trainer& trainer,
   }
 }
 
+// All workers throw if one of them cannot read its checkpoint, or if that does not fit.
+Content read_on_all_workers(const std::string& path, const Checkpoint& checkpoint) {
+  const Trainer& trainer = *checkpoint.trainer;
+  Content content;
+  bool has_read = false;
+  try {
+    trainer.store().check_residuals([&] {
+      content = read_content(path, checkpoint);
+      check_trainer(path, trainer, content.trainer);
+      has_read = true;
+      return std::map<std::string, NDArray>();
+    });
+  } catch (const InvalidArgument& error) {
+    if (!has_read) throw;
+    const std::string text = error.message(), call = "KVStore::set_residuals: ";  // of another worker
+    fail(path, "cannot be loaded: " + (text.starts_with(call) ? text.substr(call.size()) : text));
+  }
+  return content;
+}
+
 // All workers call this function, and all throw if one of them cannot read its files, or they do not fit: else the
 // others would wait for it.
 Content read_together(const std::string& path, const Checkpoint& checkpoint) {
   Trainer& trainer = *checkpoint.trainer;
-  Content content;
-  std::exception_ptr of_content;  // of this worker's checkpoint
+  Content content = read_on_all_workers(path, checkpoint);
   try {
-    content.residuals = trainer.store().check_residuals([&] {
-      try {
-        content = read_content(path, checkpoint);
-        check_trainer(path, trainer, content.trainer);
-      } catch (...) {
-        of_content = std::current_exception();
-        throw;
-      }
-      return residuals_of(path, trainer, content);
-    });
+    content.residuals = trainer.store().check_residuals([&] { return residuals_of(path, trainer, content); });
   } catch (const InvalidArgument& error) {
-    if (of_content) std::rethrow_exception(of_content);
     const auto steps = content.trainer.at("steps").item<std::int64_t>();
     const std::string file = residual_file(path, steps, trainer.store());
-    std::error_code ignored;
-    if (trainer.store().residuals().empty() && !std::filesystem::exists(file, ignored)) {
-      const std::string text = error.message(), call = "KVStore::set_residuals: ";
-      fail(path, "cannot be loaded: " + (text.starts_with(call) ? text.substr(call.size()) : text));
-    }
     fail(path, "does not fit with '" + file + "': " + error.message() +
                    ". Without these files of all workers residuals begin at 0");
   }

@@ -34,6 +34,10 @@ void check_pruning(const PruningOptions& options) {
                  "; want 0 to `of`, which is 1 or more");
 }
 
+[[noreturn]] void fail_pending(const std::string& path) {
+  fail_pruning("'" + path + "' has no shape before the first call of its layer; call the module once");
+}
+
 bool is_prunable(const Layer& layer, const ModuleNode::Entry& entry) {
   const std::string& name = layer.info().name;
   return entry.array.ndim() >= 2 && name.find("Embedding") == std::string::npos &&
@@ -52,9 +56,7 @@ class PrunableWeights {
       if (entry.module) {
         walk(*entry.module, name + ".");
       } else if (layer && entry.kind == ModuleNode::Kind::parameter) {
-        if (entry.pending)
-          fail_pruning("'" + name +
-                       "' has no shape before the first call of its layer; call the module once");
+        if (entry.pending) fail_pending(name);
         if (is_prunable(*layer, entry)) add(name, entry.array);
       }
     }
@@ -77,14 +79,17 @@ std::vector<Parameter> pruned_parameters(const Module& net, const std::vector<st
     weights.walk(net, "");
     return weights.take();
   }
-  std::vector<Parameter> all, wanted;
-  nn_detail::visit_parameters(net, [&](const std::string& path, const NDArray& array) {
-    all.push_back({path, array});
-  });
+  std::vector<Parameter> all, wanted;  // undefined: of a layer that was not called
+  const auto add = [&](const std::string& path, const ModuleNode::Entry& entry) {
+    if (entry.kind == ModuleNode::Kind::parameter)
+      all.push_back({path, entry.pending ? NDArray() : entry.array});
+  };
+  nn_detail::visit_entries(ModuleNode::of(net), add);
   for (const std::string& path : only) {
     const auto found =
         std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == path; });
     if (found == all.end()) fail_pruning("only: there is no parameter '" + path + "'");
+    if (!found->value.defined()) fail_pending(path);
     for (const Parameter& one : wanted)
       if (nn_detail::is_same(one.value, found->value)) fail_pruning("only: '" + path + "' is listed twice");
     wanted.push_back(*found);

@@ -8,6 +8,7 @@
 
 #include <heddle/autograd.h>
 #include <heddle/module.h>
+#include <heddle/module_buffers.h>
 
 #include "module/module_node.h"
 
@@ -129,6 +130,11 @@ std::vector<Parameter> Module::parameters() const {
   return arrays_of(*node_, [](const ModuleNode::Entry& entry) {
     return entry.kind == ModuleNode::Kind::parameter && is_leaf(entry.array);
   });
+}
+
+std::vector<Parameter> buffers_of(const Module& module) {
+  return arrays_of(ModuleNode::of(module),
+                   [](const ModuleNode::Entry& entry) { return entry.kind == ModuleNode::Kind::buffer; });
 }
 
 std::vector<Parameter> Module::state() const {

@@ -20,10 +20,6 @@ using namespace heddle::test;
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Every event in order.
 struct EventLog : Callback {
   std::vector<std::string> events{};

@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <heddle/heddle.h>
+#include <heddle/log.h>
 
 #include "fit_program.h"
 
@@ -20,10 +21,6 @@ using namespace heddle::test;
 namespace {
 
 using Names = std::vector<std::string>;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 Names names_in(const std::string& folder) {
   Names names;
@@ -185,6 +182,60 @@ TEST_CASE("fit: what rank 0 cannot write ends the training on all ranks, which c
   }
 }
 
+TEST_CASE("ModelCheckpoint: a number that begins with zeros is none of a file that fit has written") {
+  TemporaryDirectory directory;
+  const auto copy = [&](const char* from, const char* to) {
+    std::filesystem::copy(directory.file(from), directory.file(to));
+  };
+  fit_with(keeping(directory.file("c-{epoch}"), 2), 3);
+  CHECK(names_in(directory.path) == Names{"c-2", "c-3"});
+  for (const char* name : {"c-0002", "c-0004", "c-00", "c-09"}) copy("c-3", name);
+  fit_with(keeping(directory.file("c-{epoch}"), 2), 5, directory.file("c-3"));
+  CHECK(names_in(directory.path) == Names{"c-00", "c-0002", "c-0004", "c-09", "c-4", "c-5"});
+  // The newest one is 5, not 09.
+  CHECK(fit_with(keeping(directory.file("c-{epoch}"), 2), 6, directory.file("c-{epoch}"))["loss"].size() ==
+        6);
+  CHECK(names_in(directory.path) == Names{"c-00", "c-0002", "c-0004", "c-09", "c-5", "c-6"});
+  // Zero itself is a number, as of step 0, and so are values below 1 and decimals that begin with zeros.
+  TemporaryDirectory others;
+  std::filesystem::copy(directory.file("c-6"), others.file("v-0-0.0625"));
+  std::filesystem::copy(directory.file("c-5"), others.file("v-1-00.0625"));
+  std::filesystem::copy(directory.file("c-5"), others.file("v-1-0.06255"));
+  CHECK(fit_with(keeping(directory.file("d"), 0), 6, others.file("v-{epoch}-{loss}"))["loss"].size() == 6);
+  std::filesystem::remove(others.file("v-0-0.0625"));
+  CHECK(fit_with(keeping(directory.file("d"), 0), 1, others.file("v-{epoch}-{loss}"))["loss"].size() == 1);
+}
+
+TEST_CASE("fit: the newest file to resume at is a checkpoint of fit, and without any the others are named") {
+  TemporaryDirectory directory, empty;
+  fit_with(keeping(directory.file("c-{epoch}"), 0), 2);
+  write_file(directory.file("c-99"), "notes");
+  const FitProgram other;
+  save_checkpoint(directory.file("c-98"), {.parameters = other.net.state()});
+  std::filesystem::create_directory(directory.file("c-97"));
+  std::string log;
+  set_log([&](std::string_view text) { log += text; });
+  CHECK(fit_with(keeping(empty.file("d"), 0), 3, directory.file("c-{epoch}"))["loss"].size() == 3);
+  set_log({});
+  CHECK(contains(log, "are no checkpoints of fit(), are left out: '" + directory.file("c-98") + "', '" +
+                          directory.file("c-99") + "'"));
+  for (const char* name : {"c-1", "c-2"}) std::filesystem::remove(directory.file(name));
+  const std::string wanted = "fit: resume is '" + directory.file("c-{epoch}") +
+                             "', and the files of such names are no checkpoints of fit(): '" +
+                             directory.file("c-98") + "', '" + directory.file("c-99") + "'";
+  CHECK(message_of([&] { fit_with(keeping(empty.file("d"), 0), 3, directory.file("c-{epoch}")); }) == wanted);
+  // Of two ranks one has such files, and the other none at all.
+  for (const std::size_t bad : {std::size_t{0}, std::size_t{1}}) {
+    const Names errors = errors_of_two_ranks([&](std::size_t rank, FitProgram& program) {
+      FitOptions all = program.options(1);
+      all.resume = rank == bad ? directory.file("c-{epoch}") : empty.file("none-{epoch}");
+      program.fit(all);
+    });
+    CHECK(errors[bad] == wanted);
+    CHECK(errors[1 - bad] == "fit: rank " + std::to_string(bad) + " refused it: " + wanted);
+  }
+}
+
 TEST_CASE("fit: paths to resume at that cannot be, and long ones") {
   FitProgram program;
   FitOptions all = program.options(1);
@@ -222,58 +273,4 @@ TEST_CASE("EarlyStopping: a run that it has ended, and that is told to go on, wa
   CHECK(train(false) == 3);
   CHECK(train(true) == 5);
   CHECK(train(true) == 7);
-}
-
-TEST_CASE("fit: after a batch that cannot be trained the network and its statistics are those before it") {
-  for (const FitCapture capture : {FitCapture::automatic, FitCapture::never}) {
-    for (const int size : {1, 2}) {
-      CAPTURE(size);
-      const auto ranks = Communicator::create_local(size);
-      std::vector<std::vector<std::vector<float>>> before(ranks.size()), after(ranks.size());
-      Names errors(ranks.size()), later(ranks.size());
-      const auto state_of = [](const Sequential& net) {
-        std::vector<std::vector<float>> values;
-        for (const Parameter& one : net.state())
-          values.push_back(one.value.astype(DType::f32).to_vector<float>());
-        return values;
-      };
-      const auto run = [&](std::size_t rank) {
-        later[rank] = message_of([&] {
-          Generator initial(1);
-          Sequential net{BatchNorm(3), Dense(3, 2, {}, initial)};
-          Trainer trainer(net.parameters(),
-                          {.params = {{"lr", 0.1}}, .store = KVStore::create("allreduce", ranks[rank])});
-          const NDArray x = Generator(2 + rank).normal({64, 3}), good = zeros({64}, DType::i64),
-                        bad = good.copy();
-          if (rank + 1 == ranks.size()) bad.slice(0, {20, 21}).fill(7);
-          const auto watch = std::make_shared<TestCallback>();
-          watch->batch_begin = [&](FitRun& at) {
-            if (at.batch() == 2) before[rank] = state_of(net);
-          };
-          FitOptions all;
-          all.loss = "cross_entropy";
-          all.verbose = false;
-          all.capture = capture;
-          all.callbacks = {watch};
-          ArrayBatches batches({x, bad}, {.batch = 8}), others({x, good}, {.batch = 8});
-          errors[rank] = message_of([&] { fit(net, trainer, batches, all); });
-          after[rank] = state_of(net);
-          trainer.clear_errors();
-          all.callbacks = {};
-          fit(net, trainer, others, all);
-          state_of(net);
-        });
-      };
-      std::vector<std::thread> threads;
-      for (std::size_t rank = 1; rank < ranks.size(); ++rank) threads.emplace_back(run, rank);
-      run(0);
-      for (std::thread& one : threads) one.join();
-      CHECK(later == Names(ranks.size(), "no error"));
-      for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-        CAPTURE(errors[rank]);
-        CHECK(contains(errors[rank], "label"));
-        CHECK(after[rank] == before[rank]);
-      }
-    }
-  }
 }

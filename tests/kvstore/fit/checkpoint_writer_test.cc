@@ -16,13 +16,7 @@
 using namespace heddle;
 using namespace heddle::test;
 
-namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("CheckpointWriter: the bytes of save_checkpoint, of the moment of the call, while steps go on") {
   for (const bool captured : {false, true}) {

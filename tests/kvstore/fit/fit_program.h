@@ -3,12 +3,41 @@
 
 #include <functional>
 #include <memory>
+#include <message_of.h>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <heddle/heddle.h>
 
 namespace heddle::test {
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+inline std::vector<std::vector<float>> arrays_of(const std::vector<Parameter>& all) {
+  std::vector<std::vector<float>> values;
+  for (const Parameter& one : all) values.push_back(one.value.astype(DType::f32).to_vector<float>());
+  return values;
+}
+
+// Calls body(rank, store) on a thread for each of two ranks; returns the messages of what the calls have thrown.
+inline std::vector<std::string> on_two_ranks(
+    const std::function<void(std::size_t, std::shared_ptr<KVStore>)>& body,
+    const KVStoreOptions& options = {}) {
+  const auto ranks = Communicator::create_local(2);
+  std::vector<std::string> errors(ranks.size());
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    threads.emplace_back([&, rank] {
+      errors[rank] = message_of([&] { body(rank, KVStore::create("allreduce", ranks[rank], options)); });
+    });
+  for (std::thread& one : threads) one.join();
+  return errors;
+}
+
+inline const std::vector<std::string> kNone(2, "no error");  // on_two_ranks()
 
 // Everything that two runs must have in common, bit for bit.
 struct FitResult {
@@ -59,6 +88,7 @@ struct FitProgram {
 // Calls functions of the test at events.
 struct TestCallback : Callback {
   std::function<void(FitRun&)> batch_begin{}, batch_end{}, epoch_begin{}, train_begin{}, train_end{};
+  std::function<void(FitRun&)> validation_begin{}, validation_end{}, interrupt{};
   std::function<void(FitRun&, const FitValues&)> epoch_end{};
   void on_train_begin(FitRun& run) override { call(train_begin, run); }
   void on_train_end(FitRun& run) override { call(train_end, run); }
@@ -68,6 +98,9 @@ struct TestCallback : Callback {
   }
   void on_batch_begin(FitRun& run) override { call(batch_begin, run); }
   void on_batch_end(FitRun& run) override { call(batch_end, run); }
+  void on_validation_begin(FitRun& run) override { call(validation_begin, run); }
+  void on_validation_end(FitRun& run) override { call(validation_end, run); }
+  void on_interrupt(FitRun& run) override { call(interrupt, run); }
 
  private:
   static void call(const std::function<void(FitRun&)>& function, FitRun& run) {

@@ -19,32 +19,6 @@ using namespace heddle::test;
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::vector<std::vector<float>> arrays_of(const std::vector<Parameter>& all) {
-  std::vector<std::vector<float>> values;
-  for (const Parameter& one : all) values.push_back(one.value.astype(DType::f32).to_vector<float>());
-  return values;
-}
-
-// Calls body(rank, store) on a thread for each rank; returns the messages of what the calls have thrown.
-std::vector<std::string> on_two_ranks(
-    const std::function<void(std::size_t, std::shared_ptr<KVStore>)>& body) {
-  const auto ranks = Communicator::create_local(2);
-  std::vector<std::string> errors(ranks.size());
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-    threads.emplace_back([&, rank] {
-      errors[rank] = message_of([&] { body(rank, KVStore::create("allreduce", ranks[rank])); });
-    });
-  for (std::thread& one : threads) one.join();
-  return errors;
-}
-
-const std::vector<std::string> kNone(2, "no error");
-
 // What a fit() of two ranks gives that resumes at a path of its own on each rank, after a training of one epoch.
 struct Resumed {
   std::vector<std::string> errors;

@@ -1,4 +1,4 @@
-// fit(): loss scalers, losses that are not finite, Ctrl-C at every place, ranks without data, and what is refused.
+// fit(): values at the end of an epoch, Ctrl-C at every place, ranks without data, and what is refused.
 #include <cmath>
 #include <csignal>
 #include <files.h>
@@ -19,109 +19,9 @@ using namespace heddle::test;
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::vector<std::vector<float>> arrays_of(const std::vector<Parameter>& all) {
-  std::vector<std::vector<float>> values;
-  for (const Parameter& one : all) values.push_back(one.value.astype(DType::f32).to_vector<float>());
-  return values;
-}
-
-// Calls functions of the test in validations and after an interrupt.
-struct ValidationCallback : TestCallback {
-  std::function<void(FitRun&)> validation_begin{}, validation_end{}, interrupt{};
-  void on_validation_begin(FitRun& run) override {
-    if (validation_begin) validation_begin(run);
-  }
-  void on_validation_end(FitRun& run) override {
-    if (validation_end) validation_end(run);
-  }
-  void on_interrupt(FitRun& run) override {
-    if (interrupt) interrupt(run);
-  }
-};
-
 void raise_interrupt(FitRun&) { std::raise(SIGINT); }
 
 }  // namespace
-
-TEST_CASE("fit: a loss scaler changes nothing but the scale, captured, accumulated and clipped") {
-  for (const FitCapture capture : {FitCapture::automatic, FitCapture::never}) {
-    for (const int accumulate : {1, 2}) {
-      for (const double clip : {0.0, 0.1}) {
-        CAPTURE(accumulate);
-        CAPTURE(clip);
-        std::vector<std::vector<std::vector<float>>> results;
-        for (const bool scales : {false, true}) {
-          FitProgram program(
-              {.params = {{"lr", 0.1}}, .scaler = scales ? std::optional(LossScaler()) : std::nullopt});
-          FitOptions all = program.options(2);
-          all.capture = capture;
-          all.accumulate = accumulate;
-          all.clip_norm = clip;
-          program.fit(all);
-          results.push_back(arrays_of(program.net.parameters()));
-        }
-        for (std::size_t i = 0; i < results[0].size(); ++i)
-          for (std::size_t k = 0; k < results[0][i].size(); ++k)
-            CHECK(results[1][i][k] == doctest::Approx(results[0][i][k]).epsilon(1e-4));
-      }
-    }
-  }
-}
-
-TEST_CASE("fit: with a loss scaler a step whose loss is not finite is skipped") {
-  for (const FitCapture capture : {FitCapture::automatic, FitCapture::never}) {
-    Sequential net{Dense(3, 1)};
-    LossScaler scaler;
-    Trainer trainer(net.parameters(), {.params = {{"lr", 0.1}}, .scaler = scaler});
-    const NDArray x = Generator(2).normal({32, 3});
-    x.slice(0, {9, 10}).fill(std::nan(""));
-    FitOptions all;
-    all.loss = "mse_loss";
-    all.batch = 8;
-    all.shuffle = all.verbose = false;
-    all.capture = capture;
-    const History history = fit(net, trainer, {x, ones({32, 1})}, all);
-    CHECK(std::isnan(history["loss"][0]));
-    CHECK(scaler.skipped().item<std::int64_t>() == 1);
-    for (const auto& values : arrays_of(net.parameters()))
-      for (const float value : values) CHECK(std::isfinite(value));
-  }
-}
-
-TEST_CASE("fit: a batch with NaN is named, and spoils no statistics") {
-  for (const FitCapture capture : {FitCapture::automatic, FitCapture::never}) {
-    for (const bool reads : {false, true}) {
-      Sequential net{BatchNorm(3), Dense(3, 1)};
-      Trainer trainer(net.parameters(), {.params = {{"lr", 0.1}}});
-      const NDArray x = Generator(2).normal({64, 3});
-      x.slice(0, {20, 21}).fill(std::nan(""));
-      std::vector<std::vector<float>> before;
-      const auto watch = std::make_shared<TestCallback>();
-      watch->batch_begin = [&](FitRun& run) {
-        if (run.batch() == 2) before = arrays_of(net.state());
-      };
-      watch->batch_end = [&](FitRun& run) {
-        if (reads && run.batch() == 3) run.value("batch_loss").item();
-      };
-      FitOptions all;
-      all.loss = "mse_loss";
-      all.batch = 8;
-      all.shuffle = all.verbose = false;
-      all.capture = capture;
-      all.callbacks = {watch};
-      const std::string message = message_of([&] { fit(net, trainer, {x, ones({64, 1})}, all); });
-      CAPTURE(message);
-      CHECK(contains(message, "epoch 0, batch 2"));
-      CHECK(contains(message, "array 0 of the batch has NaN"));
-      REQUIRE(before.size() == net.state().size());
-      CHECK(arrays_of(net.state()) == before);
-    }
-  }
-}
 
 TEST_CASE("fit: in a validation and at the end of an epoch values are those of the training") {
   FitProgram program;
@@ -131,7 +31,7 @@ TEST_CASE("fit: in a validation and at the end of an epoch values are those of t
     accuracies.push_back(run.value("accuracy").item<double>());
     run.later({"loss"}, [&](const FitValues& values) { losses.push_back(values.at("loss")); });
   };
-  const auto watch = std::make_shared<ValidationCallback>();
+  const auto watch = std::make_shared<TestCallback>();
   watch->validation_begin = watch->validation_end = note;
   watch->epoch_end = [&](FitRun& run, const FitValues& values) {
     note(run);
@@ -181,7 +81,7 @@ TEST_CASE("Ctrl-C: in a validation, which a resumed run makes anew, and at the v
   manual_seed(7);
   FitOptions all = program.options(2);
   all.save_on_interrupt = directory.file("run");
-  const auto watch = std::make_shared<ValidationCallback>();
+  const auto watch = std::make_shared<TestCallback>();
   watch->validation_begin = [](FitRun& run) {
     if (run.epoch() == 1) std::raise(SIGINT);
   };

@@ -22,10 +22,6 @@ const std::vector<EngineOptions> kEngines{{.workers = 1},
                                           {.scheduler = Scheduler::fuzz, .seed = 1},
                                           {.scheduler = Scheduler::fuzz, .seed = 2}};
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // The training of FitProgram::options(), written out.
 FitResult by_hand(std::int64_t epochs) {
   FitProgram program;

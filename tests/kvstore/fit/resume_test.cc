@@ -21,10 +21,6 @@ using namespace heddle::test;
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::vector<AnyCallback> watching(FitCapture capture) {
   AnyCallback rates = ReduceOnPlateau({.factor = 0.5, .min_delta = 0.2, .patience = 0});
   if (capture == FitCapture::never)
@@ -323,4 +319,57 @@ TEST_CASE("fit: a run that is resumed with other metrics has NaN for those of ot
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 4);
   CHECK(contains(csv, ",,"));
   CHECK(csv.ends_with(",\n"));
+}
+
+TEST_CASE("fit: a resume that fails leaves callbacks as they were") {
+  struct Numbered : Callback {
+    double number = 0;
+    bool refuses = false;
+    NDArray values = zeros({2});
+    std::string name() const override { return "Numbered"; }
+    CallbackState state() const override {
+      return {.numbers = {{"number", number}}, .arrays = {{"v", values}}};
+    }
+    void set_state(const CallbackState& state) override {
+      number = state.numbers.at("number");
+      values.assign(state.arrays.at("v"));  // in place
+      if (refuses && number == 5) throw InvalidArgument("refused");
+    }
+  };
+  TemporaryDirectory directory;
+  const auto run = [&](int size, bool resumes) {
+    const auto ranks = Communicator::create_local(size);
+    std::vector<std::string> errors(ranks.size());
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+      threads.emplace_back([&, rank] {
+        errors[rank] = message_of([&] {
+          FitProgram program({.params = {{"lr", 0.1}}, .store = KVStore::create("allreduce", ranks[rank])});
+          Pruning pruning(program.net, {.sparsity = resumes ? 0.0 : 0.9});
+          const auto first = std::make_shared<Numbered>(), last = std::make_shared<Numbered>();
+          first->number = last->number = resumes ? 1 : 5;
+          first->values.fill(first->number);
+          last->refuses = resumes && rank + 1 == ranks.size();
+          FitOptions all = program.options(2);
+          all.callbacks = {first, KeepPruned(pruning), last};
+          if (!resumes) all.callbacks.push_back(std::make_shared<ModelCheckpoint>(directory.file("run")));
+          if (!resumes) return void(program.fit(all));
+          all.resume = directory.file("run");
+          const std::string message = message_of([&] { program.fit(all); });
+          CHECK(contains(message, "refused"));
+          for (const auto& one : {first, last}) CHECK(one->number == 1);
+          CHECK(first->values.to_vector<float>() == std::vector<float>{1, 1});
+          CHECK(pruning.report().zeros() == 0);
+          all.resume = "";
+          program.fit(all);
+          CHECK(pruning.report().zeros() == 0);
+        });
+      });
+    for (std::thread& one : threads) one.join();
+    CHECK(errors == std::vector<std::string>(ranks.size(), "no error"));
+  };
+  for (const int size : {1, 2}) {
+    run(size, false);
+    run(size, true);
+  }
 }

@@ -180,8 +180,9 @@ TEST_CASE("Pruning: bad options are refused") {
   CHECK(refusal({.only = {"1.weight"}}) == "Pruning: only: there is no parameter '1.weight'");
   CHECK(refusal({.only = {"0.weight", "0.weight"}}) == "Pruning: only: '0.weight' is listed twice");
   Sequential unknown{Dense(kInferred, 2)};
-  CHECK(message_of<InvalidArgument>([&] { prune(unknown); }) ==
-        "Pruning: '0.weight' has no shape before the first call of its layer; call the module once");
+  for (const std::vector<std::string>& only : {std::vector<std::string>{}, {"0.weight"}})
+    CHECK(message_of<InvalidArgument>([&] { prune(unknown, {.only = only}); }) ==
+          "Pruning: '0.weight' has no shape before the first call of its layer; call the module once");
 }
 
 TEST_CASE("sparsity grows fast at first") {

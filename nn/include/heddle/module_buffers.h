@@ -1,0 +1,14 @@
+// The buffers of a module: what forward() changes, such as running statistics.
+#pragma once
+
+#include <vector>
+
+#include <heddle/module.h>
+
+namespace heddle {
+
+// The saved buffers of a module and of those inside, by the names that they have in Module::state(). Throws InvalidArgument for
+// a layer that has no sizes before its first call.
+std::vector<Parameter> buffers_of(const Module& module);
+
+}  // namespace heddle
