@@ -124,7 +124,7 @@ std::size_t threads() {
 
 Remains remains() {
   Remains now;
-  for (const int device : {0, 1}) {
+  for (const int device : {0, 1, 2}) {
     cudaSetDevice(device);
     cudaDeviceSynchronize();  // threads of streams that were destroyed end
     now.in_use += gpu_memory_stats(gpu(device)).in_use;

@@ -32,8 +32,12 @@ EngineOptions options_of(std::uint64_t seed) {
   return options;
 }
 
+struct Count {
+  int values = 0, poisoned = 0, refused = 0;  // lines
+};
+
 // What is wrong with the program; "" if nothing.
-std::string fault(const ArrayProgram& program) {
+std::string fault(const ArrayProgram& program, Count& count) {
   std::string wrong;
   // A yield takes long where other programs run.
   reorder(program.seed, program.seed / 2 % 2 == 0, program.seed % 8 == 7 ? 2 : 0);
@@ -45,13 +49,19 @@ std::string fault(const ArrayProgram& program) {
     break;
   }
   if (expected.size() != found.size()) wrong += "another number of lines\n";
+  for (const std::string& line : expected) {
+    ++(line.find("error: ") != 0         ? count.values
+       : line.find("fails") != line.npos ? count.poisoned
+                                         : count.refused);
+  }
   return wrong + problems();
 }
 
 // Whether it fails in one of some runs: threads make them differ.
 bool fails(const ArrayProgram& program) {
+  Count ignored;
   for (int i = 0; i < 10; ++i) {
-    if (!fault(program).empty()) return true;
+    if (!fault(program, ignored).empty()) return true;
   }
   return false;
 }
@@ -84,15 +94,21 @@ TEST_CASE("random programs over arrays on GPUs have the CPU's values") {
   const std::uint64_t first = from_environment("HEDDLE_ARRAY_PROGRAM", 0);
   const std::uint64_t end = std::getenv("HEDDLE_ARRAY_PROGRAM") ? first + 1 : count;
   int failed = 0;
+  Count lines;
   for (std::uint64_t seed = first; seed < end && failed < 3; ++seed) {
     const ArrayProgram program = random_array_program(seed, 60, gpus);
-    const std::string wrong = fault(program);
+    const std::string wrong = fault(program, lines);
     if (wrong.empty()) continue;
     ++failed;
     const std::string text = wrong + "HEDDLE_ARRAY_PROGRAM=" + std::to_string(seed) +
                              " runs it alone. What is left of it:\n" + to_string(shrunken(program));
     FAIL_CHECK(text);
   }
+  if (end - first < 20) return;
+  CHECK(lines.values > 0);
+  CHECK(lines.poisoned > 0);
+  CHECK(lines.refused > 0);
+  MESSAGE(lines.values, " values, ", lines.poisoned, " errors of ops, ", lines.refused, " refusals");
 }
 
 }  // namespace
