@@ -32,8 +32,10 @@ std::uint64_t calls();  // CUDA calls of the process so far, but cudaGetLastErro
 std::uint64_t host_waits();
 
 // The k-th call from now on (1: the next) fails with that error, and has no effect, except that it releases what it is
-// called to release. sticky: the current device then fails for good. 0 turns it off.
-void fail_call(std::uint64_t k, cudaError_t error, bool sticky = false);
+// called to release. sticky: the current device then fails for good. `among`: which calls are counted for that; how often
+// a program asks for events depends on time. 0 turns it off.
+enum class Calls { all, event_queries, others };
+void fail_call(std::uint64_t k, cudaError_t error, bool sticky = false, Calls among = Calls::all);
 std::string failed_call();  // the name of the call that failed so; "" if none has yet
 
 // What was found since the last call: kernels that failed, red zones overwritten, freed memory used ... Each is also
@@ -42,6 +44,8 @@ std::vector<std::string> take_problems();
 
 // Looks at the red zones of all memory, and at freed memory, as synchronisations do.
 void check_memory();
+
+bool has_failed(int device) noexcept;  // has a sticky error
 
 // Ends the sticky error of a device, which a process on a real GPU cannot do.
 void revive(int device);

@@ -370,6 +370,35 @@ TEST_CASE("the k-th call fails with a chosen error, and has no effect") {
   cudaGetLastError();
 }
 
+TEST_CASE("queries of events are counted apart from other calls that fail") {
+  using emulated_gpu::Calls;
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreate(&event));
+  emulated_gpu::fail_call(1, cudaErrorInvalidValue, false, Calls::event_queries);
+  CHECK(cudaSetDevice(0) == cudaSuccess);
+  CHECK(cudaEventQuery(event) == cudaErrorInvalidValue);
+  emulated_gpu::fail_call(1, cudaErrorInvalidValue, false, Calls::others);
+  CHECK(cudaEventQuery(event) == cudaSuccess);
+  CHECK(cudaSetDevice(0) == cudaErrorInvalidValue);
+  check(cudaEventDestroy(event));
+  cudaGetLastError();
+}
+
+TEST_CASE("a device that has failed takes its memory back") {
+  const TestStream stream;
+  const std::size_t bytes = emulated_gpu::live_bytes(0);
+  void* memory = nullptr;
+  check(cudaMallocAsync(&memory, 100, stream));
+  emulated_gpu::fail_call(1, cudaErrorLaunchFailure, true);
+  CHECK(cudaSetDevice(0) == cudaErrorLaunchFailure);
+  CHECK(emulated_gpu::has_failed(0));
+  CHECK(cudaFreeAsync(memory, stream) == cudaErrorLaunchFailure);
+  CHECK(emulated_gpu::live_bytes(0) == bytes);
+  emulated_gpu::revive(0);
+  cudaGetLastError();
+  CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+}
+
 #if !defined(__SANITIZE_ADDRESS__)
 TEST_CASE("what is written behind an allocation, or to freed memory, is found when the host waits") {
   const TestStream stream;

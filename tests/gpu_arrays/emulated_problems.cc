@@ -10,3 +10,11 @@ std::string problems() {
 }
 
 std::uint64_t host_waits() { return heddle::emulated_gpu::host_waits(); }
+
+void reorder(std::uint64_t seed, bool stepped, int delay) {
+  heddle::emulated_gpu::Settings settings = heddle::emulated_gpu::settings();
+  settings.seed = seed;
+  settings.stepped = stepped;
+  settings.delay = delay;
+  heddle::emulated_gpu::configure(settings);
+}

@@ -84,6 +84,19 @@ TEST_CASE("a pool's memory is used again, for another size after a trim") {
   CHECK(problems() == "");
 }
 
+TEST_CASE("page-locked memory is counted while an array has it, and kept afterwards") {
+  current_engine().wait_all();
+  const std::size_t before = gpu_memory_stats(cpu_pinned()).in_use;
+  {
+    const NDArray x = ones({5000}, DType::f32, cpu_pinned());
+    x.wait();
+    CHECK(gpu_memory_stats(cpu_pinned()).in_use >= before + 20000);
+  }
+  current_engine().wait_all();
+  CHECK(gpu_memory_stats(cpu_pinned()).in_use == before);
+  CHECK(gpu_memory_stats(cpu_pinned()).cached >= 20000);
+}
+
 TEST_CASE("arrays outlive their engine") {
   NDArray x;
   {

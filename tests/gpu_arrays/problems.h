@@ -6,3 +6,5 @@
 
 std::string problems();      // everything that was found wrong since the last call
 std::uint64_t host_waits();  // how often the host has waited for a device
+// Sets the orders of the emulated GPU's work for streams made from now on; does nothing to a real one.
+void reorder(std::uint64_t seed, bool stepped, int delay);

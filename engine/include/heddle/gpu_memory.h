@@ -27,7 +27,8 @@ struct GpuMemoryStats {
   std::size_t cached;  // bytes that the device's pool keeps for reuse
   std::size_t free;    // bytes that the device has left
 };
-GpuMemoryStats gpu_memory_stats(Device device);
+GpuMemoryStats gpu_memory_stats(
+    Device device);                   // of a GPU or cpu_pinned(), whose free bytes are not known: 0
 void gpu_memory_trim(Device device);  // returns cached memory to the device
 
 // Page-locked memory of the CPU, which is kept for reuse. Null if there is none left.

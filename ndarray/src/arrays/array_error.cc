@@ -17,7 +17,12 @@ thread_local constinit Device full_device{};
 
 std::string held_text() {
   if (full_device.kind == DeviceKind::cuda) {
-    const GpuMemoryStats stats = gpu_memory_stats(full_device);
+    GpuMemoryStats stats{};
+    try {
+      stats = gpu_memory_stats(full_device);
+    } catch (const Error& error) {
+      return std::string("what arrays hold there is not known: ") + error.what();
+    }
     return "arrays on " + full_device.to_string() + " hold " + std::to_string(stats.in_use) + " bytes now, " +
            std::to_string(stats.cached) + " are kept for reuse, and " + std::to_string(stats.free) +
            " are free";

@@ -60,6 +60,16 @@ void allocate_pinned(void** made, std::size_t bytes, unsigned flags) {
   *made = memory;
 }
 
+// The host takes all work of a device that has failed for done, and frees what work of any stream may still use.
+void order_behind_all(CUstream_st& stream) {
+  for (auto& [handle, other] : runtime().streams) {
+    if (other->device == stream.device && other.get() != &stream) wait_in_stream(stream, record(*other));
+  }
+  for (auto& [other, recording] : runtime().destroyed) {
+    if (other->device == stream.device) wait_in_stream(stream, recording);
+  }
+}
+
 // Waits for all devices first, as CUDA does.
 void free_pinned(void* memory) {
   if (!memory) return;
@@ -217,15 +227,19 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t handle) {
   return release_call("cudaFreeAsync", [&] {
     if (!memory) return;
     const std::lock_guard guard(runtime().mutex);
-    CUstream_st& stream = stream_of(handle);
+    // A device that has failed gives its memory back too, for tests that revive it.
+    CUstream_st& stream =
+        runtime().streams.contains(handle) ? stream_even_if_failed(handle) : stream_of(handle);
     refuse_in_capture(stream);
     Allocation found;
     require(find_live(memory, found), cudaErrorInvalidValue);
+    if (has_failed(stream.device)) order_behind_all(stream);
     begin_free(found, identity(stream));
     enqueue(stream, [found] {
       const DeviceAccess access;
       report(found.device, finish_free(found));
     });
+    check_device(stream.device);
   });
 }
 

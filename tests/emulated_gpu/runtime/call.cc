@@ -3,9 +3,11 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "emulated_gpu.h"
@@ -18,13 +20,15 @@ namespace {
 
 std::atomic<std::uint64_t> call_count{0}, wait_count{0};
 std::atomic<int> device_errors[kMostDevices];
+std::atomic<int> working[kMostDevices];
 
 constinit thread_local int device_of_thread = 0;
 constinit thread_local cudaError_t last_error = cudaSuccess;
 constinit thread_local bool in_host_function = false;
 
-std::mutex injection_mutex;  // guards the next five; nothing else is locked while it is held
-std::uint64_t fail_at = 0;   // a number of a call; 0: none
+std::mutex injection_mutex;  // guards the next six; nothing else is locked while it is held
+std::uint64_t fail_in = 0;   // so many calls of fail_among from now; 0: none
+Calls fail_among = Calls::all;
 cudaError_t fail_with = cudaSuccess;
 bool fail_sticky = false;
 std::string failed_name;
@@ -33,12 +37,22 @@ std::atomic<bool> injecting{false};
 std::mutex problem_mutex;  // guards problems; nothing else is locked while it is held
 std::vector<std::string> problems;
 
-cudaError_t injected(const char* name, std::uint64_t number) {
+// Waits until a device that has failed does nothing any more.
+void await_rest(int device) noexcept {
+  while (working[device] > 0) std::this_thread::yield();
+}
+
+cudaError_t injected(const char* name) {
   const std::lock_guard guard(injection_mutex);
-  if (number != fail_at) return cudaSuccess;
+  const bool is_query = std::strcmp(name, "cudaEventQuery") == 0;
+  if (fail_among != Calls::all && is_query != (fail_among == Calls::event_queries)) return cudaSuccess;
+  if (fail_in == 0 || --fail_in > 0) return cudaSuccess;
   injecting = false;
   failed_name = name;
-  if (fail_sticky) device_errors[device_of_thread] = fail_with;
+  if (fail_sticky) {
+    device_errors[device_of_thread] = fail_with;
+    await_rest(device_of_thread);
+  }
   return fail_with;
 }
 
@@ -106,8 +120,8 @@ Runtime& runtime() {
 cudaError_t begin_call(const char* name) noexcept {
   runtime();
   if (in_host_function) return cudaErrorNotPermitted;
-  const std::uint64_t number = ++call_count;
-  return injecting ? injected(name, number) : cudaSuccess;
+  ++call_count;
+  return injecting ? injected(name) : cudaSuccess;
 }
 
 cudaError_t end_call(cudaError_t status) noexcept {
@@ -128,8 +142,10 @@ int current_device() {
 void set_current_device(int device) { device_of_thread = device; }
 
 void check_device(int device) {
-  const int error = device_errors[device].load(std::memory_order_relaxed);
-  require(error == cudaSuccess, static_cast<cudaError_t>(error));
+  const int error = device_errors[device];
+  if (error == cudaSuccess) return;
+  await_rest(device);
+  throw Failure{static_cast<cudaError_t>(error)};
 }
 
 void check_device_index(int device) {
@@ -138,9 +154,7 @@ void check_device_index(int device) {
   require(device >= 0 && device < devices, cudaErrorInvalidDevice);
 }
 
-bool has_failed(int device) noexcept {
-  return device_errors[device].load(std::memory_order_relaxed) != cudaSuccess;
-}
+bool has_failed(int device) noexcept { return device_errors[device] != cudaSuccess; }
 
 void fail_device(int device, cudaError_t error, const char* text) {
   std::fprintf(stderr, "emulated GPU: gpu(%d): %s\n", device, text);
@@ -152,15 +166,19 @@ void fail_device(int device, cudaError_t error, const char* text) {
   device_errors[device].compare_exchange_strong(none, error);
 }
 
+Working::Working(int device) noexcept : device_(device) { ++working[device]; }
+Working::~Working() { --working[device_]; }
+
 InHostFunction::InHostFunction() noexcept { in_host_function = true; }
 InHostFunction::~InHostFunction() { in_host_function = false; }
 
 std::uint64_t calls() { return call_count; }
 std::uint64_t host_waits() { return wait_count; }
 
-void fail_call(std::uint64_t k, cudaError_t error, bool sticky) {
+void fail_call(std::uint64_t k, cudaError_t error, bool sticky, Calls among) {
   const std::lock_guard guard(injection_mutex);
-  fail_at = k == 0 ? 0 : call_count + k;
+  fail_in = k;
+  fail_among = among;
   fail_with = error;
   fail_sticky = sticky;
   failed_name.clear();

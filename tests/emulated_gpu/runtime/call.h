@@ -55,7 +55,19 @@ void check_device_index(int device);  // throws Failure if there is none
 
 // Makes the device fail for good: prints and keeps the text. Not to be called with a lock held.
 void fail_device(int device, cudaError_t error, const char* text);
-bool has_failed(int device) noexcept;
+
+// While it lives, a device works on memory. An error that lasts is reported when no device works any more that has it: the
+// host may free the memory then.
+class Working {
+ public:
+  explicit Working(int device) noexcept;
+  ~Working();
+  Working(const Working&) = delete;
+  Working& operator=(const Working&) = delete;
+
+ private:
+  const int device_;
+};
 
 // While it lives, its thread runs a function of the host in a stream, which may not call CUDA.
 class InHostFunction {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "executor/executor.h"
@@ -86,6 +87,9 @@ cudaGraphNodeType type_of(const Operation& operation) {
 }
 
 void run(const Operation& operation, int device) noexcept {
+  std::optional<Working> working;
+  if (!std::holds_alternative<HostCall>(operation.what))
+    working.emplace(device);  // the host's functions may lock
   if (has_failed(device)) return;
   try {
     std::visit(Run{device}, operation.what);

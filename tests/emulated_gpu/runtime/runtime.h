@@ -78,6 +78,7 @@ Runtime& runtime();
 // The stream of a handle; the default stream of the current device for 0. Throws Failure if there is none, or if its
 // device has failed.
 CUstream_st& stream_of(cudaStream_t handle);
+CUstream_st& stream_even_if_failed(cudaStream_t handle);  // not the default stream
 CUevent_st& event_of(cudaEvent_t handle);
 std::shared_ptr<CUstream_st> make_stream(int device, unsigned flags, int priority);
 

@@ -153,9 +153,14 @@ std::shared_ptr<CUstream_st> make_stream(int device, unsigned flags, int priorit
 CUstream_st& stream_of(cudaStream_t handle) {
   require(handle != cudaStreamPerThread, cudaErrorNotSupported);
   if (!handle || handle == cudaStreamLegacy) return default_stream(current_device());
+  CUstream_st& stream = stream_even_if_failed(handle);
+  check_device(stream.device);
+  return stream;
+}
+
+CUstream_st& stream_even_if_failed(cudaStream_t handle) {
   const auto found = runtime().streams.find(handle);
   require(found != runtime().streams.end(), cudaErrorInvalidResourceHandle);
-  check_device(found->second->device);
   return *found->second;
 }
 

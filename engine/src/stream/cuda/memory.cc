@@ -10,14 +10,17 @@
 #include <heddle/error.h>
 #include <heddle/gpu_memory.h>
 
+#include "stream/cuda/status.h"
 #include "stream/gpu.h"
 
 namespace heddle {
+
+using detail::succeeds;
+
 namespace {
 
 void check(cudaError_t status, const char* call, int device) {
-  if (status == cudaSuccess) return;
-  cudaGetLastError();  // else the running op would report it as its launch's
+  if (succeeds(status)) return;
   throw Error(std::string(call) + " on " + gpu(device).to_string() + ": " + cudaGetErrorString(status));
 }
 
@@ -26,14 +29,18 @@ class CurrentDevice {
  public:
   explicit CurrentDevice(int device) {
     check(cudaGetDevice(&before_), "cudaGetDevice", device);
-    check(cudaSetDevice(device), "cudaSetDevice", device);
+    changed_ = before_ != device;
+    if (changed_) check(cudaSetDevice(device), "cudaSetDevice", device);
   }
-  ~CurrentDevice() { cudaSetDevice(before_); }
+  ~CurrentDevice() {
+    if (changed_) succeeds(cudaSetDevice(before_));
+  }
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
 
  private:
   int before_ = 0;
+  bool changed_ = false;
 };
 
 struct Block {
@@ -77,17 +84,13 @@ std::byte* allocate_on(cudaStream_t stream, cudaStream_t owner, int device, std:
   keep_memory(device);
   void* memory = nullptr;
   cudaError_t status = cudaMallocAsync(&memory, bytes, stream);
-  if (status == cudaErrorMemoryAllocation) {
-    cudaGetLastError();
+  if (!succeeds(status) && status == cudaErrorMemoryAllocation) {
     // The only wait: memory that was freed behind work of this stream is free when that work has run.
     check(cudaStreamSynchronize(owner), "cudaStreamSynchronize", device);
     check(cudaMemPoolTrimTo(pool_of(device), 0), "cudaMemPoolTrimTo", device);
     status = cudaMallocAsync(&memory, bytes, stream);
   }
-  if (status == cudaErrorMemoryAllocation) {
-    cudaGetLastError();
-    return nullptr;
-  }
+  if (!succeeds(status) && status == cudaErrorMemoryAllocation) return nullptr;
   check(status, "cudaMallocAsync", device);
   auto* const begin = static_cast<std::byte*>(memory);
   const std::lock_guard guard(taken().mutex);
@@ -104,6 +107,19 @@ cudaStream_t stream_for_all(int device) {
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
   }
   return stream;
+}
+
+// Frees memory behind the work of `stream`; of its owner if it is null.
+void free_on(cudaStream_t stream, std::byte* memory) noexcept {
+  const std::lock_guard guard(taken().mutex);
+  const auto found = taken().blocks.find(memory);
+  if (found == taken().blocks.end()) return;
+  const Block block = found->second;
+  taken().blocks.erase(found);
+  taken().bytes[block.device] -= block.bytes;
+  if (!stream) stream = block.owner;
+  succeeds(stream ? cudaFreeAsync(memory, stream)
+                  : cudaFree(memory));  // if the GPU is lost, every op says so
 }
 
 // Page-locked memory: CUDA takes milliseconds to lock pages, and waits for all GPUs to unlock them.
@@ -126,13 +142,37 @@ std::size_t pinned_size(std::size_t bytes) {
   return size >= bytes ? size : (bytes + kLarge - 1) / kLarge * kLarge;
 }
 
+GpuMemoryStats pinned_stats() {
+  const std::lock_guard guard(pinned().mutex);
+  std::size_t all = 0, kept = 0;
+  for (const auto& [memory, size] : pinned().sizes) all += size;
+  for (const auto& [size, memory] : pinned().kept) kept += size;
+  return {all - kept, kept, 0};
+}
+
 // Call while the mutex is held.
 void release_kept() {
   for (const auto& [size, memory] : pinned().kept) {
     pinned().sizes.erase(memory);
-    cudaFreeHost(memory);
+    succeeds(cudaFreeHost(memory));
   }
   pinned().kept.clear();
+}
+
+cudaError_t lock_pages(void** memory, std::size_t bytes) {
+  const cudaError_t status = cudaHostAlloc(memory, bytes, cudaHostAllocPortable);
+  if (succeeds(status) || status == cudaErrorMemoryAllocation) return status;
+  // The thread's current GPU may be lost, and the memory is for all.
+  int before = 0, count = 0;
+  if (!succeeds(cudaGetDevice(&before)) || !succeeds(cudaGetDeviceCount(&count))) return status;
+  cudaError_t other = status;
+  for (int device = 0; device < count && other != cudaSuccess; ++device) {
+    if (!succeeds(cudaSetDevice(device))) continue;
+    if (!succeeds(cudaHostAlloc(memory, bytes, cudaHostAllocPortable))) continue;
+    other = cudaSuccess;
+  }
+  succeeds(cudaSetDevice(before));
+  return other;
 }
 
 }  // namespace
@@ -152,22 +192,17 @@ std::byte* gpu_allocate_for_all(Stream& owner, std::size_t bytes) {
   const int device = owner.device().index;
   const cudaStream_t stream = stream_for_all(device);
   std::byte* const memory = allocate_on(stream, static_cast<cudaStream_t>(owner.native()), device, bytes);
-  if (memory) check(cudaStreamSynchronize(stream), "cudaStreamSynchronize", device);
+  if (!memory) return nullptr;
+  const cudaError_t status = cudaStreamSynchronize(stream);
+  if (!succeeds(status)) free_on(stream, memory);  // the owner's work is not ordered behind the allocation
+  check(status, "cudaStreamSynchronize", device);
   return memory;
 }
 
-void gpu_free(std::byte* memory) noexcept {
-  const std::lock_guard guard(taken().mutex);
-  const auto found = taken().blocks.find(memory);
-  if (found == taken().blocks.end()) return;
-  const Block block = found->second;
-  taken().blocks.erase(found);
-  taken().bytes[block.device] -= block.bytes;
-  const cudaError_t status = block.owner ? cudaFreeAsync(memory, block.owner) : cudaFree(memory);
-  if (status != cudaSuccess) cudaGetLastError();  // the GPU has failed: every op reports it
-}
+void gpu_free(std::byte* memory) noexcept { free_on({}, memory); }
 
 GpuMemoryStats gpu_memory_stats(Device device) {
+  if (device.kind == DeviceKind::cpu_pinned) return pinned_stats();
   const CurrentDevice scope(device.index);
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", device.index);
@@ -193,13 +228,11 @@ std::byte* gpu_allocate_pinned(std::size_t bytes) {
     return memory;
   }
   void* memory = nullptr;
-  cudaError_t status = cudaHostAlloc(&memory, size, cudaHostAllocPortable);
+  cudaError_t status = lock_pages(&memory, size);
   if (status == cudaErrorMemoryAllocation) {
-    cudaGetLastError();
     release_kept();
-    status = cudaHostAlloc(&memory, size, cudaHostAllocPortable);
+    status = lock_pages(&memory, size);
   }
-  if (status != cudaSuccess) cudaGetLastError();
   if (status == cudaErrorMemoryAllocation) return nullptr;
   if (status != cudaSuccess) throw Error(std::string("cudaHostAlloc: ") + cudaGetErrorString(status));
   auto* const begin = static_cast<std::byte*>(memory);

@@ -11,10 +11,14 @@
 
 #include <heddle/error.h>
 
+#include "stream/cuda/status.h"
 #include "stream/gpu.h"
 #include "stream/stream_work.h"
 
 namespace heddle {
+
+using detail::succeeds;
+
 namespace {
 
 Error error_of(cudaError_t status, const char* call, Device device) {
@@ -22,7 +26,7 @@ Error error_of(cudaError_t status, const char* call, Device device) {
 }
 
 void check(cudaError_t status, const char* call, Device device) {
-  if (status != cudaSuccess) throw error_of(status, call, device);
+  if (!succeeds(status)) throw error_of(status, call, device);
 }
 
 // The host functions that were enqueued between two recordings, which CUDA calls in stream order, and their first
@@ -80,7 +84,7 @@ class CudaEvent final : public Event {
   explicit CudaEvent(Device device) {
     check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags", device);
   }
-  ~CudaEvent() override { cudaEventDestroy(event_); }
+  ~CudaEvent() override { succeeds(cudaEventDestroy(event_)); }
   cudaEvent_t handle() const { return event_; }
 
   // Keeps the section that this recording ends until the next recording of the event. By then the section's
@@ -103,9 +107,9 @@ class CudaStream final : public Stream {
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
   }
   ~CudaStream() override {
-    cudaStreamSynchronize(stream_);
+    succeeds(cudaStreamSynchronize(stream_));
     detail::gpu_stream_ends(stream_);
-    cudaStreamDestroy(stream_);
+    succeeds(cudaStreamDestroy(stream_));
   }
 
   void enqueue(std::function<void()> fn) override {
@@ -139,7 +143,7 @@ class CudaStream final : public Stream {
     auto& recorded = static_cast<CudaEvent&>(event);
     auto next = std::make_unique<Section>();
     if (const cudaError_t status = cudaEventRecord(recorded.handle(), stream_); status != cudaSuccess) {
-      cudaStreamSynchronize(stream_);
+      succeeds(cudaStreamSynchronize(stream_));
       lost_.push_back(std::exchange(section_, std::move(next)));
       throw error_of(status, "cudaEventRecord", device());
     }
@@ -156,19 +160,22 @@ class CudaStream final : public Stream {
     // stream's next work.
     if (generation < event.generation()) return;
     const cudaEvent_t handle = static_cast<CudaEvent&>(event).handle();
-    if (const cudaError_t status = cudaStreamWaitEvent(stream_, handle, 0); status != cudaSuccess) {
-      cudaEventSynchronize(handle);
-      throw error_of(status, "cudaStreamWaitEvent", device());
-    }
+    if (succeeds(cudaStreamWaitEvent(stream_, handle, 0))) return;
+    // The host waits instead. If that fails too, the GPU of the event or that of this stream is lost. The first has ended
+    // its work with that: ops of this stream that do not read what it wrote go on. If it is the second, every call that
+    // follows reports it.
+    succeeds(cudaEventSynchronize(handle));
   }
 
   bool poll(Event& event, std::uint64_t generation, std::exception_ptr& error) noexcept override {
     if (generation < event.generation()) return true;
     const auto& asked = static_cast<CudaEvent&>(event);
     const cudaError_t status = cudaEventQuery(asked.handle());
-    // Clears the error, which the next call on this thread would report.
-    if (status != cudaSuccess) cudaGetLastError();
-    if (status == cudaErrorNotReady) return false;
+    if (!succeeds(status)) {
+      if (status == cudaErrorNotReady) return false;
+      // Unless the GPU is lost, the work may still run, and use memory that is freed when the op is done.
+      succeeds(cudaEventSynchronize(asked.handle()));
+    }
     error = asked.error();
     if (!error && status != cudaSuccess) {
       error = std::make_exception_ptr(error_of(status, "work enqueued", device()));
