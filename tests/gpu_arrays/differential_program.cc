@@ -80,12 +80,12 @@ struct Step {
 
 class Program {
  public:
-  Program(std::uint64_t seed, Device device) : random_(seed * 0x9e3779b97f4a7c15 + 1), device_(device) {
+  Program(std::uint64_t seed, Device device) : random_(seed * 0x9e3779b97f4a7c15 + 1) {
     const Shape shape = random_shape(random_);
     const DType dtype = random_dtype(random_);
     for (int i = 0; i < kInputs; ++i) {
-      const Pair pair = random_pair(random_, shape, i == 0 || random_() % 2 ? dtype : random_dtype(random_));
-      values_.push_back(device == cpu() ? pair.here : pair.there);
+      const DType own = i == 0 || random_() % 2 ? dtype : random_dtype(random_);
+      values_.push_back(random_pair(random_, shape, own, device).there);
       steps_.push_back({"input", values_.back(), "input"});
     }
     for (int i = 0; i < kSteps; ++i) add_step();
@@ -132,7 +132,6 @@ class Program {
   }
 
   Random random_;
-  Device device_;
   std::vector<NDArray> values_;
   std::vector<Step> steps_;
 };
