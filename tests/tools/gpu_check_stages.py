@@ -28,7 +28,7 @@ class Archive:
         self.folder = Path(tempfile.mkdtemp(prefix="gpu-check-"))
         (self.folder / "bin").mkdir()
         shutil.copy(Path(root) / "tools/gpu-check", self.folder / "gpu-check")
-        (self.folder / "tests.txt").write_text(TESTS)
+        (self.folder / "programs.txt").write_text(TESTS)
         (self.folder / "about.txt").write_text("made by a test\n")
         (self.folder / "expected.txt").write_text("1 0 input f32 3 input 0\n")
         for name, text in {**GOOD, **programs}.items():
