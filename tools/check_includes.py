@@ -237,7 +237,7 @@ class Tree:
         own += [self.root / PROGRAM] * (module == "tools") + [self.root / "python/src"] * (module == "python")
         if module == "tests":
             tested = self.root / (PROGRAM if parts[1] == "tools" else f"{parts[1]}/src")
-            own = [self.root / "tests" / parts[1], self.root / "tests" / "support", tested]
+            own = [self.root / "tests" / parts[1], self.root / "tests" / "support", tested, self.root / SHARED]
         user = parts[1] if module == "tests" else module
         if lender := LENT.get((user, name.split("/")[0])):
             own.append(self.root / lender / "src")

@@ -33,14 +33,14 @@ NDArray random_values(Random& random, const Shape& shape, DType dtype) {
 }
 
 // An array that broadcasts to `shape`, sometimes with steps, reversed or transposed.
-Pair random_pair(Random& random, const Shape& shape, DType dtype) {
+Pair random_pair(Random& random, const Shape& shape, DType dtype, Device there) {
   Shape own;
   for (const std::int64_t length : shape) own.push_back(random() % 6 == 0 ? 1 : length);
   const std::uint64_t kind = random() % 4;
   if (kind == 0 && own.size() > 0) {  // a part of a longer array
     Shape longer = own;
     longer[own.size() - 1] = own[own.size() - 1] * 2 + 1;
-    const NDArray x = random_values(random, longer, dtype), y = x.copy_to(gpu(0));
+    const NDArray x = random_values(random, longer, dtype), y = x.copy_to(there);
     const Slice part{.begin = 1, .end = 1 + 2 * own[own.size() - 1], .step = 2};
     return {x.slice(own.size() - 1, part), y.slice(own.size() - 1, part)};
   }
@@ -48,10 +48,10 @@ Pair random_pair(Random& random, const Shape& shape, DType dtype) {
     Shape turned;
     Dims axes;
     for (int axis = own.size() - 1; axis >= 0; --axis) turned.push_back(own[axis]), axes.push_back(axis);
-    const NDArray x = random_values(random, turned, dtype), y = x.copy_to(gpu(0));
+    const NDArray x = random_values(random, turned, dtype), y = x.copy_to(there);
     return {x.permuted(axes), y.permuted(axes)};
   }
-  const NDArray x = random_values(random, own, dtype), y = x.copy_to(gpu(0));
+  const NDArray x = random_values(random, own, dtype), y = x.copy_to(there);
   if (kind == 2 && own.size() > 0) return {x.slice(0, {.step = -1}), y.slice(0, {.step = -1})};
   return {x, y};
 }

@@ -14,7 +14,7 @@ namespace heddle::test {
 
 using Random = std::mt19937_64;
 
-// The same values on the CPU and on gpu(0), in one layout.
+// The same values on the CPU and on gpu(0), or on another device, in one layout.
 struct Pair {
   NDArray here, there;
 };
@@ -24,7 +24,7 @@ DType random_dtype(Random& random);
 // With infinities, NaN, both zeros, huge and tiny numbers, integers.
 NDArray random_values(Random& random, const Shape& shape, DType dtype);
 // An array that broadcasts to `shape`, sometimes with steps, reversed or transposed.
-Pair random_pair(Random& random, const Shape& shape, DType dtype);
+Pair random_pair(Random& random, const Shape& shape, DType dtype, Device there = gpu(0));
 
 // Equal dtypes, shapes and bits, and `there` is on gpu(0). NaN may have any bits: IEEE leaves them open, and x86 and GPUs differ.
 bool same_bits(const NDArray& here, const NDArray& there);
