@@ -72,7 +72,8 @@ const char* launch_gradients(void* stream, const Norm& p, const NormGradientArra
   return launch_teams(stream, p.rows, 1, teams, NormRowGradients<T>{teams, p, arrays});
 }
 
-template <class T> const char* launch(void* stream, const Norm& p, const NormOutputs& out, ScratchBlocks& scratch) {
+template <class T>
+const char* launch(void* stream, const Norm& p, const NormOutputs& out, ScratchBlocks& scratch) {
   return p.of_channels ? launch_channels<T>(stream, p, out, scratch) : launch_rows<T>(stream, p, out);
 }
 

@@ -42,7 +42,8 @@ const char* launch_cumextreme(void* stream, const ScanLines& lines, long long* i
   }
 }
 
-const char* launch_cumprod_gradient(void* stream, const ScanLines& lines, const void* g, ScratchBlocks& scratch) {
+const char* launch_cumprod_gradient(void* stream, const ScanLines& lines, const void* g,
+                                    ScratchBlocks& scratch) {
   return is_f64(lines) ? cumprod_gradient<double>(stream, lines, g, scratch)
                        : cumprod_gradient<float>(stream, lines, g, scratch);
 }

@@ -21,7 +21,8 @@ const char* launch_cumextreme(void* stream, const ScanLines& lines, long long* i
                               ScratchBlocks& scratch);
 
 // y from the gradient g of cumprod(x), and the products of the other elements of a line. f32 or f64.
-const char* launch_cumprod_gradient(void* stream, const ScanLines& lines, const void* g, ScratchBlocks& scratch);
+const char* launch_cumprod_gradient(void* stream, const ScanLines& lines, const void* g,
+                                    ScratchBlocks& scratch);
 const char* launch_product_of_others(void* stream, const ScanLines& lines, ScratchBlocks& scratch);
 
 }  // namespace heddle::cuda_kernels

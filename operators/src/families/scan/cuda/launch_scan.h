@@ -27,7 +27,8 @@ template <class K> const char* launch_scan(void* stream, K kernel, long long blo
   return launch_grid(stream, grid, kernel);
 }
 
-template <class S> const char* scan(void* stream, const S& how, const ScanLines& lines, ScratchBlocks& scratch) {
+template <class S>
+const char* scan(void* stream, const S& how, const ScanLines& lines, ScratchBlocks& scratch) {
   constexpr long long kWarps = kTeamThreads / on_gpu::kWarp;
   const long long count = lines.outer * lines.inner;
   const Parts whole{lines.length, 1};

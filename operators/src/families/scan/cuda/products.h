@@ -94,7 +94,8 @@ const char* cumprod_gradient(void* stream, const ScanLines& lines, const void* g
   return in_groups<functors::WeightedSum>(lines, scratch, launch);
 }
 
-template <class T> const char* product_of_others(void* stream, const ScanLines& lines, ScratchBlocks& scratch) {
+template <class T>
+const char* product_of_others(void* stream, const ScanLines& lines, ScratchBlocks& scratch) {
   const auto launch = [&](functors::Scaled* behind, long long first, long long end) {
     const Teams teams = teams_for(end - first, lines.length, lines.inner > 1);
     return launch_teams(stream, end - first, 1, teams, ProductOfOthers<T>{teams, lines, behind, first, end});
