@@ -5,7 +5,8 @@
 #include "gpu/kernel.h"
 
 #define HEDDLE_DEVICE __device__
-#define HEDDLE_UNROLL _Pragma("unroll")  // before a loop whose indices must be constants, as those of registers
+#define HEDDLE_UNROLL \
+  _Pragma("unroll")  // before a loop whose indices must be constants, as those of registers
 // HEDDLE_SHARED(thread, name, type): a variable in the block's shared memory, not initialised.
 #define HEDDLE_SHARED(thread, name, ...) \
   __shared__ typename ::heddle::on_gpu::Identity<__VA_ARGS__>::type name
