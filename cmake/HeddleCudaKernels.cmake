@@ -3,7 +3,8 @@
 find_package(CUDAToolkit REQUIRED)
 function(heddle_kernels target)
   add_library(${target}_cuda OBJECT ${ARGN})
-  target_include_directories(${target}_cuda PRIVATE src include ${PROJECT_SOURCE_DIR}/engine/src)
+  target_include_directories(${target}_cuda PRIVATE src include ${PROJECT_SOURCE_DIR}/engine/src
+                             ${PROJECT_SOURCE_DIR}/ndarray/include)
   target_link_libraries(${target}_cuda PRIVATE ${HEDDLE_CUDART})
   # -fmad=false: a multiply-add rounds once, the CPU's separate operations twice.
   target_compile_options(${target}_cuda PRIVATE -fmad=false --expt-relaxed-constexpr -Werror=all-warnings -Xcompiler=-Wall,-Wextra)

@@ -7,7 +7,6 @@
 
 #include <heddle/autograd.h>
 #include <heddle/elementwise_math.h>
-#include <heddle/engine.h>
 #include <heddle/into.h>
 #include <heddle/ndarray.h>
 #include <heddle/rearrange.h>
@@ -149,7 +148,7 @@ std::string failure_of(const NDArray& array) {
     array.wait();
   } catch (const Error& error) {
     const std::string text = error.what();
-    return text.substr(text.find(" failed: "));
+    return text.substr(0, text.find(';'));
   }
   return "";
 }
@@ -159,10 +158,9 @@ TEST_CASE("a negative exponent of integers is an error on a GPU") {
     const NDArray a = full({3, 50}, 2, dtype), b = (arange(150) - 148).view_as({3, 50}).astype(dtype);
     const std::string here = failure_of(power(a, b)),
                       there = failure_of(power(a.copy_to(gpu(0)), b.copy_to(gpu(0))));
-    CHECK(here == " failed: power: an integer to a negative integer power");
+    CHECK(here.find("power: an integer to a negative integer power") != std::string::npos);
     CHECK(there == here);
-    CHECK_THROWS_AS(current_engine().wait_all(), Error);
-    CHECK(failure_of(power(a.copy_to(gpu(0)), abs(b).copy_to(gpu(0)))) == "");
+    CHECK(failure_of(power(a.copy_to(gpu(0)), full({3, 50}, 3, dtype, gpu(0)))) == "");
   }
   CHECK(problems() == "");
 }

@@ -1,11 +1,15 @@
 // Random numbers on a GPU are the CPU's, bit by bit; so are linspace, dropout and initial weights.
 #include <functional>
+#include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include <heddle/autograd.h>
 #include <heddle/creation.h>
+#include <heddle/distributions.h>
 #include <heddle/dropout.h>
+#include <heddle/elementwise_math.h>
 #include <heddle/ndarray.h>
 #include <heddle/random.h>
 
@@ -115,6 +119,78 @@ TEST_CASE("dropout on a GPU drops what the CPU drops") {
       CHECK(within(grad, there_grad, 0, 0));
     }
   }
+  CHECK(problems() == "");
+}
+
+// The CPU may round products and sums at once, and so accept another proposal, seldom.
+std::size_t different(const NDArray& here, const NDArray& there, double relative) {
+  const auto a = here.astype(DType::f64).to_vector<double>(),
+             b = there.copy_to(cpu()).astype(DType::f64).to_vector<double>();
+  std::size_t count = a.size() != b.size() || here.dtype() != there.dtype() ? 1000000 : 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    count += !(std::fabs(a[i] - b[i]) <= relative * std::fabs(a[i]) + 1e-300);
+  return count;
+}
+
+TEST_CASE("distributions on a GPU have the numbers of the CPU") {
+  const Shape shape{3, 100};
+  const NDArray wide = arange(0.25, 75.25, 0.25, DType::f64).view_as(shape), share = wide / 76;
+  const NDArray trials = floor(wide * 3);
+  const auto on = [](const NDArray& x, Device device) { return x.copy_to(device); };
+  using Draw = std::function<NDArray(Device, Generator&)>;
+  const std::vector<Draw> draws = {
+      [&](Device to, Generator& from) { return exponential(shape, 2.0, DType::f64, to, from); },
+      [&](Device to, Generator& from) { return exponential(shape, on(wide, to), DType::f32, to, from); },
+      [&](Device to, Generator& from) { return gamma(shape, on(wide, to), 0.5, DType::f64, to, from); },
+      [&](Device to, Generator& from) { return gamma(shape, 0.01, on(wide, to), DType::f16, to, from); },
+      [&](Device to, Generator& from) {
+        return beta(shape, on(wide, to), on(share, to), DType::f64, to, from);
+      },
+      [&](Device to, Generator& from) { return poisson(shape, on(wide, to), DType::i64, to, from); },
+      [&](Device to, Generator& from) {
+        return binomial(shape, on(trials, to), on(share, to), DType::i32, to, from);
+      },
+      [&](Device to, Generator& from) { return truncated_normal(shape, 0, 1, -2, 2, DType::f64, to, from); },
+      [&](Device to, Generator& from) { return truncated_normal(shape, 0, 1, 3, 1e9, DType::f32, to, from); },
+      [&](Device to, Generator& from) { return categorical(on(wide, to), 40, from); }};
+  for (std::size_t i = 0; i < draws.size(); ++i) {
+    CAPTURE(i);
+    Generator here(11), there(11);
+    CHECK(different(draws[i](cpu(), here), draws[i](gpu(0), there), i == 3 ? 0.01 : 1e-5) <= 2);
+    CHECK(here.position() == there.position());
+  }
+  CHECK(problems() == "");
+}
+
+std::string failure_of(const NDArray& array) {
+  try {
+    array.wait();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    return text.substr(0, text.find(';'));
+  }
+  return "";
+}
+
+TEST_CASE("parameters out of their range are refused on a GPU in the CPU's words") {
+  const auto run = [](Device device) {
+    Generator from(1);
+    NDArray rates = ones({3, 40}, DType::f64), shares = ones({3, 40}, DType::f64),
+            logits = ones({3, 40}, DType::f64);
+    rates.slice(1, {.begin = 30, .end = 33}).fill(-2.5);
+    shares.slice(0, {.begin = 1, .end = 2}).fill(NAN);
+    logits.slice(0, {.begin = 2, .end = 3}).fill(-INFINITY);
+    const auto on = [device](const NDArray& x) { return x.copy_to(device); };
+    std::vector<std::string> all = {
+        failure_of(poisson({3, 40}, on(rates), DType::i64, device, from)),
+        failure_of(gamma({3, 40}, on(shares), on(rates), DType::f64, device, from)),
+        failure_of(binomial({3, 40}, 5, on(shares), DType::i64, device, from)),
+        failure_of(categorical(on(logits), 2, from)), failure_of(categorical(on(shares), 2, from))};
+    return all;
+  };
+  const auto here = run(cpu()), there = run(gpu(0));
+  for (const std::string& text : here) CHECK(text != "");
+  CHECK(here == there);
   CHECK(problems() == "");
 }
 

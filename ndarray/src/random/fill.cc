@@ -9,8 +9,7 @@
 
 #include <heddle/parallel.h>
 #include <heddle/random.h>
-
-#include "random/numbers.h"
+#include <heddle/random_numbers.h>
 
 namespace heddle {
 

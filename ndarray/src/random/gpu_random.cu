@@ -1,7 +1,8 @@
 // Random numbers on a GPU: a thread makes the numbers of one block of four words, as fill.cc, which it writes at once.
+#include <heddle/random_numbers.h>
+
 #include "gpu/layout.h"
 #include "random/gpu_random.h"
-#include "random/numbers.h"
 
 namespace heddle::ndarray_detail {
 namespace {

@@ -1,35 +1,19 @@
 // Kernel types of random distributions.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include <heddle/array_error.h>
 #include <heddle/elementwise.h>
 #include <heddle/kernel_context.h>
+#include <heddle/number_text.h>
 #include <heddle/random.h>
 
+#include "families/random/stream_functors.h"
+
 namespace heddle {
-
-// The range of a distribution's parameter.
-enum class ParameterRange : std::uint8_t { positive, not_negative, probability, count, any };
-
-inline bool fits(ParameterRange range, double value) {
-  if (!std::isfinite(value)) return range == ParameterRange::any;
-  switch (range) {
-    case ParameterRange::positive:
-      return value > 0;
-    case ParameterRange::not_negative:
-      return value >= 0;
-    case ParameterRange::probability:
-      return value >= 0 && value <= 1;
-    case ParameterRange::count:
-      return value >= 0 && value <= 0x1p53 && value == std::floor(value);
-    case ParameterRange::any:
-      break;
-  }
-  return true;
-}
 
 struct DistributionParameter {
   const char* name;
@@ -47,9 +31,31 @@ struct DistributionCall {
 };
 using DistributionKernel = void(const KernelContext& context, const DistributionCall& call);
 
+// Throws InvalidArgument for a parameter's value at the place of element i of a result of this shape.
+[[noreturn]] inline void refuse_parameter(const char* op, const char* name, double value, const Shape& shape,
+                                          std::int64_t i) {
+  std::string position = std::to_string(i);
+  if (shape.size() != 1) {
+    Dims at = shape;
+    for (int axis = at.size() - 1; axis >= 0; --axis) {
+      at[axis] = i % shape[axis];
+      i /= shape[axis];
+    }
+    position = at.to_string();
+  }
+  throw InvalidArgument(std::string(op) + ": " + name + " is " + number_text(value) + " at position " +
+                        position + ", out of its range");
+}
+
 // y (rows, samples), i64, contiguous: indices into the rows of x (rows, n), f64, contiguous. Element i is
 // drawn from counter position start + i; without replacement, row r from start + r * samples.
 using IndexDrawKernel = void(const KernelContext& context, const char* op, RandomBlocks range,
                              const NDArray& x, bool replacement, const NDArray& y);
+
+// Why a row of logits is refused: one of them is NaN or infinity, or `value` is -infinity, the largest of all.
+[[noreturn]] inline void refuse_logits(const char* op, std::int64_t row, double value, bool largest) {
+  throw InvalidArgument(std::string(op) + ": row " + std::to_string(row) + " has " +
+                        (largest ? "no logit above -infinity" : "the logit " + number_text(value)));
+}
 
 }  // namespace heddle
