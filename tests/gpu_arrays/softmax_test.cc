@@ -89,7 +89,7 @@ TEST_CASE("cross entropy on a GPU refuses labels outside of the classes without 
     const NDArray loss = cross_entropy(x, there);
     CHECK(host_waits() == waits);
     const std::string text = "cross_entropy: label " + std::to_string(wrong) + " at row 40 is outside 0 .. 4";
-    CHECK_THROWS_WITH_AS(loss.item<float>(), text.c_str(), InvalidArgument);
+    CHECK_THROWS_WITH_AS(loss.item<float>(), doctest::Contains(text.c_str()), InvalidArgument);
   }
   CHECK(cross_entropy(x, zeros({100}, DType::i64, gpu(0))).item<float>() == doctest::Approx(1.6094379));
   CHECK(problems() == "");
