@@ -6,5 +6,6 @@
 
 // "operator: kernel": kernels that the samples of an operator call and that do not exist for GPUs.
 const std::set<std::string>& operators_without_kernels();
-// Operators whose results on a GPU differ from the CPU's in their last bits: functions of libm, sums in another order.
+// Operators whose results on a GPU differ from the CPU's in their last bits: functions of libm, sums in another order, products and sums
+// that the CPU rounds at once.
 const std::set<std::string>& operators_with_near_results();

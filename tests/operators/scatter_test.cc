@@ -106,6 +106,20 @@ TEST_CASE("what one place gets is added in the order of the indices, whatever th
   });
 }
 
+TEST_CASE("the error names the first index that is wrong, whatever the workers") {
+  for (const int workers : {1, 2, 4}) {
+    CAPTURE(workers);
+    Engine engine({.workers = workers});
+    const EngineScope scope(engine);
+    for (int round = 0; round < 20; ++round) {
+      const NDArray y = take(arange(5), arange(100'000, DType::i64) * -1 - 2);
+      CHECK(test::message_of([&] { y.wait(); }).find("index -6 at position 4 is out of range") !=
+            std::string::npos);
+    }
+    CHECK_THROWS(engine.wait_all());
+  }
+}
+
 TEST_CASE("sums of halves are made in f32, and gradients of what is taken often") {
   for (const DType dtype : {DType::f16, DType::bf16}) {
     const NDArray many = zeros({4096}, DType::i64);

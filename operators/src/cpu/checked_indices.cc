@@ -67,7 +67,11 @@ void CheckedIndices::check_all() const {
   });
 }
 
+// Several threads may find wrong indices: the error names the first of all.
 void CheckedIndices::refuse(std::int64_t i) const {
+  const auto least = from_end_ ? -bound_ : std::int64_t{0};
+  for (std::int64_t k = 0; k < i; ++k)
+    if (data_[k] < least || data_[k] >= bound_) i = k;
   refuse_index(op_, std::to_string(data_[i]), i, indices_.shape(), bound_);
 }
 
