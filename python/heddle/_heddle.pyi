@@ -905,6 +905,12 @@ class Module:
         Parameters require no gradient from then on. Make the trainer afterwards.
         """
 
+    def to(self, device: DeviceLike) -> Module:
+        """
+        Moves parameters, buffers and gradients to a device, with all arrays that share their memory.
+        Make the trainer afterwards.
+        """
+
     def autocast(self, dtype: DTypeLike | None = 'bf16') -> Module:
         """
         Calls of this module compute products in bf16 or f16, and return f32; f32: not, whatever is around; None: as around them. Returns the module.

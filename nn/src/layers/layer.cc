@@ -90,11 +90,11 @@ std::string wanted_input(LayerState& state) {
 
 bool is_given(const OperatorValue* value) { return value && !value->is_none(); }
 
-// The initial value of array i, on `place` if the layer was given no device. Sizes are known.
+// The initial value of array i, on `place` if the layer was given no device but cpu(), the default. Sizes are known.
 NDArray initial(LayerState& state, std::size_t i, Generator& generator, Device place = cpu()) {
   const LayerRules::Array& rule = state.array(i);
   const OperatorValue* const on = state.find("device");
-  const Device device = is_given(on) ? std::get<Device>(*on) : place;
+  const Device device = is_given(on) && std::get<Device>(*on) != cpu() ? std::get<Device>(*on) : place;
   const Shape shape =
       ndarray_detail::in_name_of(state.info.name.c_str(), [&] { return rule.shape.shape(state.sizes()); });
   if (const LoadedShapes* const loaded = LoadedShapes::active()) {
