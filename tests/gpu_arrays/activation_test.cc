@@ -1,4 +1,4 @@
-// Activations on a GPU are near the CPU's, and so are their first and second gradients.
+// Activations on a GPU are near the CPU's, and so are their gradients.
 #include <functional>
 #include <string>
 #include <vector>

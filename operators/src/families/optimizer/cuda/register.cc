@@ -11,7 +11,7 @@
 #include "core/kernel_table.h"
 #include "cuda/arrays.h"
 #include "cuda/data_fault.h"
-#include "cuda/work_memory.h"
+#include "cuda/scratch.h"
 #include "families/optimizer/cuda/kernels.h"
 #include "families/optimizer/kernels.h"
 #include "families/optimizer/steps/adadelta_functors.h"
@@ -42,7 +42,7 @@ void launch(const KernelContext& context, std::span<const Part<T>> parts, const 
             std::int64_t updates) {
   const Step<T> step(call, updates);
   double* sums = nullptr;
-  std::optional<WorkMemory> memory;
+  std::optional<Scratch> memory;
   if constexpr (rule < kNormRules) {
     const auto chunks = static_cast<std::size_t>((parts[0].n + kNormGrain - 1) / kNormGrain);
     sums = memory.emplace(context, (2 * chunks + 2) * sizeof(double)).as<double>();
@@ -137,7 +137,7 @@ PieceList list_of(const char* op, std::span<const ClippedGrad> grads) {
 void clip_norm_kernel(const KernelContext& context, std::span<const ClippedGrad> grads, const NDArray& norm,
                       double max_norm, bool refuse_nonfinite) {
   const PieceList list = list_of("clip_grad_norm", grads);
-  const WorkMemory memory(context, static_cast<std::size_t>(list.chunks() + 1) * sizeof(double));
+  const Scratch memory(context, static_cast<std::size_t>(list.chunks() + 1) * sizeof(double));
   double *const sums = memory.as<double>(), *const factor = sums + list.chunks();
   list.for_each(context,
                 [&](void* stream, const Pieces& group) { return launch_square_sums(stream, group, sums); });
@@ -180,7 +180,7 @@ void swap_kernel(const KernelContext& context, std::span<const NDArray> a, std::
 void unscale_kernel(const KernelContext& context, std::span<const ClippedGrad> grads, const NDArray& scale,
                     const NDArray& nonfinite) {
   const PieceList list = list_of("unscale_gradients", grads);
-  const WorkMemory memory(context, sizeof(int));
+  const Scratch memory(context, sizeof(int));
   int* const found = memory.as<int>();
   check_launch(context, launch_clear(context.stream().native(), found));
   list.for_each(context, [&](void* stream, const Pieces& group) {
