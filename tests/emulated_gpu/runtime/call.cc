@@ -195,7 +195,10 @@ std::vector<std::string> take_problems() {
   return std::exchange(problems, {});
 }
 
-void revive(int device) { device_errors[device] = cudaSuccess; }
+void revive(int device) {
+  if (has_failed(device)) forget_freed(device);
+  device_errors[device] = cudaSuccess;
+}
 
 Settings settings() {
   const std::lock_guard guard(runtime().mutex);

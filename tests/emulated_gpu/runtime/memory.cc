@@ -272,6 +272,11 @@ std::vector<std::string> check_blocks(int device) {
   return wrong;
 }
 
+void forget_freed(int device) {
+  const std::lock_guard guard(lock);
+  for (auto& [begin, block] : arenas[device].blocks) block.poisoned = false;
+}
+
 std::string describe_address(const char* address) {
   char text[32];
   std::snprintf(text, sizeof text, "%p", static_cast<const void*>(address));

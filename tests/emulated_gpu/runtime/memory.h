@@ -46,6 +46,8 @@ std::string check_use(const void* begin, std::size_t bytes);
 
 // What is wrong with the red zones of a device and with what was written to freed memory. As work of a device.
 std::vector<std::string> check_blocks(int device);
+// What was freed is not looked at any more: work on a device that fails may have written it out of order.
+void forget_freed(int device);
 
 std::string describe_address(const char* address);
 std::size_t live_bytes_of(int device);

@@ -252,7 +252,7 @@ void look_for_problems(int device) {
   std::vector<std::string> wrong;
   {
     const DeviceAccess access;
-    wrong = check_blocks(device);
+    if (!has_failed(device)) wrong = check_blocks(device);
   }
   for (const std::string& text : wrong) fail_device(device, cudaErrorIllegalAddress, text.c_str());
 }
