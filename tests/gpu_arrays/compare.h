@@ -14,7 +14,7 @@ namespace heddle::test {
 
 using Random = std::mt19937_64;
 
-// The same values on the CPU and on gpu(0), or on another device, in one layout.
+// Two arrays with the same values and layout: one on the CPU, one on gpu(0) or another device.
 struct Pair {
   NDArray here, there;
 };

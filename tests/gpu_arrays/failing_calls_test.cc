@@ -136,7 +136,7 @@ Remains remains() {
   return now;
 }
 
-// As remains(), when as many threads are left as were before: the system may list one that has just ended.
+// What is left, asked until as many threads are left as before: the system may list one that has just ended.
 Remains remains_after(const Remains& before) {
   Remains now = remains();
   for (int i = 0; i < 10000 && now.threads > before.threads; ++i) {

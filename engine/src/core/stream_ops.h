@@ -36,8 +36,8 @@ class StreamOps {
   // deferred until work on streams is done, and OpScheduler::resume() is called then. False: the op may run
   // on the CPU now.
   [[gnu::cold]] bool take_over(OpNode* op, int worker) noexcept;
-  // The same for an op of a graph that runs on the CPU. True: `resume` is called, perhaps at once, when the work on
-  // streams before the op is done.
+  // For an op on the CPU in a launch of a graph, which may have to come after work on streams. True: it has to, and `resume`
+  // is called when that work is done, perhaps at once. False: the op may run now.
   bool defer_in_launch(OpNode& op, std::function<void()> resume) noexcept;
   // Issues an op on its stream, or queues it there, or defers it.
   void issue_in_turn(OpNode* op, int worker) noexcept;

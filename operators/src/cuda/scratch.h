@@ -26,7 +26,7 @@ class Scratch {
   std::byte* memory_ = nullptr;
 };
 
-// The same for functions that find out themselves how much they need.
+// Scratch memory in several blocks, for a function that finds out itself how much it needs. Freed as that of Scratch.
 class ScratchBlocks {
  public:
   explicit ScratchBlocks(const KernelContext& context) : context_(context) {}

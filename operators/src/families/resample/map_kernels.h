@@ -93,7 +93,7 @@ template <class T> AxisMap<T> forward_map(const ResampleProblem& p, const Resamp
   const AxisPlaces<T> places(axis, p.align_corners);
   Boundary boundary;
   AxisMap<T> map;
-  // As PyTorch: linear leaves an axis that keeps its size as it is, whatever scale was given; nearest does not.
+  // As in PyTorch, linear interpolation copies an axis that keeps its size whatever the scale; nearest does not.
   const bool by_size = p.mode == Interpolation::linear || p.mode == Interpolation::area;
   map.identity = axis.in == axis.out && (by_size || (axis.step == 0 && p.mode != Interpolation::cubic));
   for (std::int64_t i = 0; i < axis.out; ++i) {

@@ -9,7 +9,8 @@ struct Heads {
   long long batch, head, row;
 };
 
-// As AttentionProblem and its arrays. T is float, or double for f64; softmax and products are of T.
+// The sizes of an AttentionProblem and the addresses of its arrays. Softmax and products are computed in float, for f64
+// in double.
 struct Attention {
   long long batch, heads, kv_heads, queries, keys, features, value_features;
   bool causal;

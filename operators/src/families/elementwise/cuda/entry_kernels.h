@@ -27,7 +27,8 @@ inline Source source_of(const Operand& operand, DType dtype) {
   return source;
 }
 
-// As source_of; numbers of f16 and bf16 are rounded to these and given as float.
+// The source of an operand that is computed with: source_of(), but a number of f16 or bf16 is rounded to that dtype and given as
+// a float.
 inline Source computed_source(const Operand& operand, DType dtype) {
   Source source = source_of(operand, dtype);
   if (operand.is_array || !is_half(dtype)) return source;

@@ -139,7 +139,7 @@ void scatter_kernel(const KernelContext& context, const char* op, const NDArray&
     return fault.check(context, index_refusal(op, indices, bound));
   }
   job.shared = same_for_all(indices, source, axis);
-  // Of shared indices those that are first along the other axes are read.
+  // Shared indices are the same along all axes but `axis`: only the first ones along the others are read.
   const std::int64_t step = job.shared ? contiguous_strides(indices.shape())[axis] : 1;
   job.source = strided(source, AccessKind::read);
   job.y = strided(y, AccessKind::write);
