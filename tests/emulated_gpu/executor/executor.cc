@@ -89,6 +89,13 @@ int Runner::pick(unsigned mask, int last) {
   return static_cast<int>((static_cast<unsigned>(__builtin_ctz(turned)) + shift) % 32);
 }
 
+// In half of the shuffled grids a warp runs until it has to wait, far ahead of others, as on a GPU whose other warps wait for memory.
+int Runner::next_warp(const Block& block) {
+  const unsigned last = static_cast<unsigned>(block.last_warp);
+  if (stays_ && last < kWarps && (block.ready_warps >> last & 1)) return block.last_warp;
+  return pick(block.ready_warps, block.last_warp - 1);
+}
+
 char* Runner::new_stack() {
   void* memory = mmap(nullptr, kStack + kPage, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
@@ -149,7 +156,8 @@ bool Runner::start_block() {
   const int size = static_cast<int>(dim.x * dim.y * dim.z);
   block.index = {linear % grid.x, linear / grid.x % grid.y, linear / grid.x / grid.y};
   block.alive = size;
-  block.ended = block.arrived = block.count = block.phase = block.last_warp = 0;
+  block.ended = block.arrived = block.count = block.phase = 0;
+  block.last_warp = stays_ ? kWarps : 0;
   block.warps.resize(static_cast<std::size_t>((size + on_gpu::kWarp - 1) / on_gpu::kWarp));
   for (std::size_t w = 0; w < block.warps.size(); ++w) {
     const int lanes = std::min(on_gpu::kWarp, size - static_cast<int>(w) * on_gpu::kWarp);
@@ -204,9 +212,9 @@ void Runner::fail(Fiber& fiber, cudaError_t error, std::string what) {
   std::terminate();
 }
 
-// Puts another warp first, since in the natural order the scheduler stays with a warp while one of its lanes is ready.
+// Puts another warp first, since the scheduler may stay with a warp while one of its lanes is ready.
 void Runner::pause(Fiber& fiber) {
-  ++fiber.block->last_warp;
+  fiber.block->last_warp = stays_ ? kWarps : fiber.block->last_warp + 1;
   if (++pauses_ % 64 == 0) std::this_thread::yield();
   suspend(fiber);
 }
@@ -248,7 +256,7 @@ bool Runner::run_some() {
     resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(which));
     return true;
   }
-  const int number = block.last_warp = pick(block.ready_warps, block.last_warp - 1);
+  const int number = block.last_warp = next_warp(block);
   Warp& warp = block.warps[static_cast<std::size_t>(number)];
   const int lane = warp.last_lane = pick(warp.ready, warp.last_lane);
   Fiber& fiber = *block.fibers[static_cast<std::size_t>(number * on_gpu::kWarp + lane)];
@@ -286,6 +294,7 @@ void Runner::run(Work& work, std::uint64_t seed) {
   shuffled_ = seed != 0;
   random_ = seed * 0x9e3779b97f4a7c15ULL + 1;
   most_resident_ = shuffled_ ? 1 + random() % 3 : 1;
+  stays_ = shuffled_ && random() % 2 == 0;
   ++grids_;
   if (with_tsan()) sanitizer_ = __tsan_get_current_fiber();
   tsan_release(&work.begin);

@@ -59,12 +59,13 @@ class Runner {
   void put_away(std::unique_ptr<Block> block);
   static char* new_stack();
   Fiber& take_fiber();
+  int next_warp(const Block& block);
   int pick(unsigned mask, int last);
   std::uint64_t random();
 
   Work* work_ = nullptr;
   std::uint64_t random_ = 0;
-  bool shuffled_ = false;
+  bool shuffled_ = false, stays_ = false;
   std::size_t most_resident_ = 1;
   std::vector<std::unique_ptr<Block>> resident_{};
   std::vector<std::unique_ptr<Block>> spare_blocks_{};
