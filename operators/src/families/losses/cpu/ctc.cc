@@ -13,7 +13,6 @@
 #include "core/kernel_table.h"
 #include "cpu/floating.h"
 #include "cpu/vector_math.h"
-#include "families/losses/ctc_errors.h"
 #include "families/losses/ctc_kernels.h"
 
 namespace heddle::cpu_kernels {
@@ -47,7 +46,7 @@ struct CtcBatch {
       state += p.steps * (2 * (p.flat ? length : p.longest) + 1);
       sequences.push_back(sequence);
     }
-    if (p.flat && read != p.labels) refuse_ctc_sum(p, std::to_string(read));
+    if (p.flat && read != p.labels) refuse_ctc_sum(p, read);
   }
 
   std::vector<Sequence> sequences;

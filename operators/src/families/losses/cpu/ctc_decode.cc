@@ -12,7 +12,6 @@
 
 #include "core/kernel_table.h"
 #include "cpu/floating.h"
-#include "families/losses/ctc_errors.h"
 #include "families/losses/ctc_kernels.h"
 
 namespace heddle::cpu_kernels {

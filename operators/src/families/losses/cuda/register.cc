@@ -5,7 +5,7 @@
 #include "cuda/arrays.h"
 #include "cuda/data_fault.h"
 #include "cuda/scratch.h"
-#include "families/losses/ctc_errors.h"
+#include "families/losses/ctc_kernels.h"
 #include "families/losses/cuda/ctc.h"
 
 namespace heddle::cuda_kernels {
@@ -24,7 +24,7 @@ namespace {
     case kCtcLabel:
       refuse_ctc_label(p, sequence, found.place % places - kCtcLabel, value);
     default:
-      refuse_ctc_sum(p, std::to_string(value));
+      refuse_ctc_sum(p, value);
   }
 }
 
@@ -109,7 +109,7 @@ class StateChains {
 
 // A batch without sequences has no labels.
 bool has_no_sequence(const CtcProblem& p) {
-  if (p.batch == 0 && p.flat && p.labels != 0) refuse_ctc_sum(p, "0");
+  if (p.batch == 0 && p.flat && p.labels != 0) refuse_ctc_sum(p, 0);
   return p.batch == 0;
 }
 

@@ -6,7 +6,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "families/recurrent/lengths.h"
 
 namespace heddle::cpu_kernels {
 namespace {

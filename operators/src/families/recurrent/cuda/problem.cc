@@ -5,7 +5,6 @@
 #include "cuda/arrays.h"
 #include "cuda/data_fault.h"
 #include "cuda/gemm.h"
-#include "families/recurrent/lengths.h"
 
 namespace heddle::cuda_kernels {
 
