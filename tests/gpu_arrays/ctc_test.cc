@@ -81,7 +81,7 @@ TEST_CASE("the loss of CTC and its gradient on a GPU are those of the CPU") {
   CHECK(problems() == "");
 }
 
-// More states than a block has threads, and than its shared memory holds.
+// Roundings of f32 add up over the steps. More states than a block has threads, and than its shared memory holds.
 TEST_CASE("the loss of CTC on a GPU of targets with many labels") {
   Random random(2);
   for (const std::int64_t longest : {300, 1540}) {
@@ -93,7 +93,7 @@ TEST_CASE("the loss of CTC on a GPU of targets with many labels") {
                     array(Integers{of.steps}, {1}), array(Integers{longest}, {1})};
     const Arrays here = with_gradients([&](const Arrays& all) { return loss_of(of, all); }, in, cpu());
     CHECK(here[0].item<float>() < 1e6);  // there are alignments
-    CHECK(same_gradients([&](const Arrays& all) { return loss_of(of, all); }, in, 5));
+    CHECK(same_gradients([&](const Arrays& all) { return loss_of(of, all); }, in, 50));
   }
   CHECK(problems() == "");
 }

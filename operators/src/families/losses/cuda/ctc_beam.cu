@@ -29,7 +29,8 @@ struct Kept {
 struct Memory {
   double *row, *scores;            // of classes, of candidates
   double *blank, *label;           // of beginnings as they are
-  Kept kept[2];                    // before a step and behind it
+  double* numbers;                 // of the beginnings that are kept, before a step and behind it
+  int* nodes;                      // likewise
   int* candidates;                 // their nodes; -1: none yet
   int *likely, *order;             // classes, candidates
   int *parents, *labels, *places;  // of nodes; places: among the beginnings that are kept, or -1
@@ -42,9 +43,8 @@ struct Memory {
     scores = take<double>(count);
     blank = take<double>(beam.beam);
     label = take<double>(beam.beam);
-    for (Kept& one : kept)
-      one = {nullptr, take<double>(beam.beam), take<double>(beam.beam), take<double>(beam.beam)};
-    for (Kept& one : kept) one.nodes = take<int>(beam.beam);
+    numbers = take<double>(2 * 3 * beam.beam);
+    nodes = take<int>(2 * beam.beam);
     candidates = take<int>(count);
     likely = take<int>(beam.likely);
     order = take<int>(beam.beam);
@@ -90,9 +90,10 @@ class Search {
     thread.barrier();
     if (thread.rank() == 0) {
       m_.parents[0] = m_.labels[0] = -1;
-      m_.places[0] = m_.kept[0].nodes[0] = 0;
-      m_.kept[0].blank[0] = m_.kept[0].total[0] = 0;
-      m_.kept[0].label[0] = kImpossible;
+      const Kept first = kept_before(0);
+      m_.places[0] = first.nodes[0] = 0;
+      first.blank[0] = first.total[0] = 0;
+      first.label[0] = kImpossible;
     }
     thread.barrier();
   }
@@ -105,7 +106,7 @@ class Search {
     thread_.barrier();
     choose(p_.classes, beam_.likely, m_.likely,
            [this](long long c) { return c == p_.blank ? kNone : m_.row[c]; });
-    const Kept& kept = m_.kept[t % 2];
+    const Kept kept = kept_before(t);
     for (long long i = thread_.rank(); i < count_; i += thread_.size()) stay(kept, i);
     for (long long i = thread_.rank(); i < count_ * beam_.likely; i += thread_.size()) extend(kept, i);
     thread_.barrier();
@@ -120,7 +121,7 @@ class Search {
 
   // The labels of the best beginning behind `steps`, their number and its score. One thread calls it.
   HEDDLE_DEVICE long long write_best(long long steps, long long* labels, double& score) const {
-    const Kept& kept = m_.kept[steps % 2];
+    const Kept kept = kept_before(steps);
     long long count = 0;
     for (int node = kept.nodes[0]; node != 0; node = m_.parents[node]) ++count;
     long long at = count;
@@ -130,6 +131,10 @@ class Search {
   }
 
  private:
+  HEDDLE_DEVICE Kept kept_before(long long t) const {
+    double* const first = m_.numbers + t % 2 * 3 * beam_.beam;
+    return {m_.nodes + t % 2 * beam_.beam, first, first + beam_.beam, first + 2 * beam_.beam};
+  }
   // The best of this thread's numbers behind `last` in the order of score and index.
   template <class Score>
   HEDDLE_DEVICE Chosen best(long long count, const Chosen& last, const Score& score) const {
@@ -202,11 +207,11 @@ class Search {
     if (node < 0) {
       const long long at = from - count_, parent = at / beam_.likely;
       node = static_cast<int>(1 + t * beam_.beam + i);
-      m_.parents[node] = m_.kept[t % 2].nodes[parent];
+      m_.parents[node] = kept_before(t).nodes[parent];
       m_.labels[node] = m_.likely[at - parent * beam_.likely];
       add_child(node);
     }
-    const Kept& next = m_.kept[(t + 1) % 2];
+    const Kept next = kept_before(t + 1);
     next.nodes[i] = node;
     next.blank[i] = from < count_ ? m_.blank[from] : kImpossible;
     next.label[i] = from < count_ ? m_.label[from] : m_.scores[from];
