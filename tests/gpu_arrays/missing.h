@@ -9,3 +9,5 @@ const std::set<std::string>& operators_without_kernels();
 // Operators whose results on a GPU differ from the CPU's in their last bits: functions of libm, sums in another order, products and sums
 // that the CPU rounds at once.
 const std::set<std::string>& operators_with_near_results();
+// Operators that subtract nearly equal numbers: differences count relative to the largest number of a result.
+const std::set<std::string>& operators_with_cancellation();

@@ -21,6 +21,28 @@ using namespace operators_detail;
 
 namespace {
 
+[[noreturn]] void refuse_sum(const CtcProblem& p, const std::string& sum) {
+  throw InvalidArgument("ctc_loss: the target lengths sum up to " + sum + ", targets has " +
+                        std::to_string(p.labels) + " labels; want as many");
+}
+
+}  // namespace
+
+void refuse_ctc_length(const char* op, const char* what, std::int64_t sequence, std::int64_t length,
+                       std::int64_t most) {
+  throw InvalidArgument(std::string(op) + ": the " + what + " of sequence " + std::to_string(sequence) +
+                        " is " + std::to_string(length) + "; want 0 to " + std::to_string(most));
+}
+void refuse_ctc_label(const CtcProblem& p, std::int64_t sequence, std::int64_t i, std::int64_t label) {
+  throw InvalidArgument("ctc_loss: label " + std::to_string(i) + " of sequence " + std::to_string(sequence) +
+                        " is " + std::to_string(label) + "; want 0 to " + std::to_string(p.classes - 1) +
+                        " without the blank, " + std::to_string(p.blank));
+}
+void refuse_ctc_sum(const CtcProblem& p, std::int64_t sum) { refuse_sum(p, std::to_string(sum)); }
+void refuse_large_ctc_sum(const CtcProblem& p) { refuse_sum(p, "more than " + std::to_string(p.labels)); }
+
+namespace {
+
 // Integers in the form that kernels take.
 NDArray ctc_ids(const NDArray& array) { return array.detach().astype(DType::i64).contiguous(); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include <heddle/kernel_context.h>
 #include <heddle/ndarray.h>
@@ -45,5 +46,14 @@ using CtcGreedyKernel = void(const KernelContext& context, const CtcProblem& pro
 using CtcBeamKernel = void(const KernelContext& context, const CtcProblem& problem, const NDArray& x,
                            const NDArray& input_lengths, std::int64_t beam, const NDArray& labels,
                            const NDArray& numbers, const NDArray& scores);
+
+// Errors of lengths and labels. `what` is "input length" or "target length".
+[[noreturn]] void refuse_ctc_length(const char* op, const char* what, std::int64_t sequence,
+                                    std::int64_t length, std::int64_t most);
+[[noreturn]] void refuse_ctc_label(const CtcProblem& problem, std::int64_t sequence, std::int64_t i,
+                                   std::int64_t label);
+// Of targets in a row: the sum of their lengths is another number than that of the labels, or above it.
+[[noreturn]] void refuse_ctc_sum(const CtcProblem& problem, std::int64_t sum);
+[[noreturn]] void refuse_large_ctc_sum(const CtcProblem& problem);
 
 }  // namespace heddle

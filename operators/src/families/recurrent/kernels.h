@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include <heddle/kernel_context.h>
 #include <heddle/ndarray.h>
@@ -47,6 +48,10 @@ struct RecurrentArrays {
 // kept: problem.units() * problem.kept() numbers, for the backward kernel.
 using RecurrentKernel = void(const KernelContext& context, const RecurrentProblem& problem,
                              const RecurrentArrays& in, const NDArray& results, const NDArray& kept);
+
+// InvalidArgument for a length (as a text) outside of 0 to `steps`.
+[[noreturn]] void refuse_length(const char* op, std::int64_t element, const std::string& length,
+                                std::int64_t steps);
 
 // The gradients of RecurrentArrays from that of the results; those that are undefined are not wanted.
 struct RecurrentGradients {

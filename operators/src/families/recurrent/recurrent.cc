@@ -23,6 +23,11 @@ namespace heddle {
 
 using namespace operators_detail;
 
+void refuse_length(const char* op, std::int64_t element, const std::string& length, std::int64_t steps) {
+  throw InvalidArgument(std::string(op) + ": lengths[" + std::to_string(element) + "] is " + length +
+                        "; want 0 to " + std::to_string(steps));
+}
+
 namespace {
 
 // The floating arrays by their names in errors, in the order of the tape's inputs.

@@ -40,13 +40,13 @@ struct CtcBatch {
       const Sequence sequence{checked("input length", steps[n], n, p.steps), length,
                               static_cast<std::int64_t>(labels.size()), state};
       if (!p.flat) read = n * p.longest;
-      if (read + length > p.labels) refuse_sum(p, "more than " + std::to_string(p.labels));
+      if (read + length > p.labels) refuse_large_ctc_sum(p);
       for (std::int64_t i = 0; i < length; ++i) labels.push_back(label(p, targets[read + i], n, i));
       read += length;
       state += p.steps * (2 * (p.flat ? length : p.longest) + 1);
       sequences.push_back(sequence);
     }
-    if (p.flat && read != p.labels) refuse_sum(p, std::to_string(read));
+    if (p.flat && read != p.labels) refuse_ctc_sum(p, read);
   }
 
   std::vector<Sequence> sequences;
@@ -54,19 +54,12 @@ struct CtcBatch {
 
  private:
   static std::int64_t checked(const char* what, std::int64_t value, std::int64_t n, std::int64_t most) {
-    if (value >= 0 && value <= most) return value;
-    throw InvalidArgument("ctc_loss: the " + std::string(what) + " of sequence " + std::to_string(n) +
-                          " is " + std::to_string(value) + "; want 0 to " + std::to_string(most));
+    if (value < 0 || value > most) refuse_ctc_length("ctc_loss", what, n, value, most);
+    return value;
   }
   static std::int64_t label(const CtcProblem& p, std::int64_t value, std::int64_t n, std::int64_t i) {
-    if (value >= 0 && value < p.classes && value != p.blank) return value;
-    throw InvalidArgument("ctc_loss: label " + std::to_string(i) + " of sequence " + std::to_string(n) +
-                          " is " + std::to_string(value) + "; want 0 to " + std::to_string(p.classes - 1) +
-                          " without the blank, " + std::to_string(p.blank));
-  }
-  [[noreturn]] static void refuse_sum(const CtcProblem& p, const std::string& sum) {
-    throw InvalidArgument("ctc_loss: the target lengths sum up to " + sum + ", targets has " +
-                          std::to_string(p.labels) + " labels; want as many");
+    if (value < 0 || value >= p.classes || value == p.blank) refuse_ctc_label(p, n, i, value);
+    return value;
   }
 };
 

@@ -28,9 +28,7 @@ std::vector<std::int64_t> steps_of(const char* op, const CtcProblem& p, const ND
   const auto* const lengths = input_lengths.data<const std::int64_t>();
   for (std::int64_t n = 0; n < p.batch; ++n) {
     const std::int64_t length = lengths[n];
-    if (length < 0 || length > p.steps)
-      throw InvalidArgument(std::string(op) + ": the input length of sequence " + std::to_string(n) + " is " +
-                            std::to_string(length) + "; want 0 to " + std::to_string(p.steps));
+    if (length < 0 || length > p.steps) refuse_ctc_length(op, "input length", n, length, p.steps);
     steps[static_cast<std::size_t>(n)] = length;
   }
   return steps;

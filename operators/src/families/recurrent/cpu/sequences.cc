@@ -6,8 +6,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <heddle/array_error.h>
-
 namespace heddle::cpu_kernels {
 namespace {
 
@@ -20,8 +18,7 @@ std::vector<std::int64_t> checked_lengths(const RecurrentProblem& problem, const
       for (std::int64_t i = 0; i < problem.batch; ++i) {
         const T length = given[i];
         if (std::cmp_less(length, 0) || std::cmp_greater(length, problem.steps))
-          throw InvalidArgument(std::string(problem.op) + ": lengths[" + std::to_string(i) + "] is " +
-                                std::to_string(length) + "; want 0 to " + std::to_string(problem.steps));
+          refuse_length(problem.op, i, std::to_string(length), problem.steps);
         all.push_back(static_cast<std::int64_t>(length));
       }
     }
