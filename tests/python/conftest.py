@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import heddle
-import on_device  # noqa: F401  HEDDLE_TEST_DEVICE
+from gpu import on_device  # noqa: F401  HEDDLE_TEST_DEVICE
 
 
 @pytest.fixture
