@@ -144,9 +144,10 @@ TEST_CASE("order_after: ops come after what another library writes later") {
 TEST_CASE("streams are for arrays of a GPU, and errors of ops arrive") {
   const Theirs theirs;
   const NDArray here = ones({2});
-  CHECK_THROWS_WITH_AS(order_before(here, theirs.handle()),
-                       "order_before: the array is on cpu(0); streams are for arrays of a GPU",
-                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(
+      order_before(here, theirs.handle()),
+      doctest::Contains("order_before: the array is on cpu(0); streams are for arrays of a GPU"),
+      InvalidArgument);
   CHECK_THROWS_AS(order_after(here, theirs.handle()), InvalidArgument);
   CHECK_THROWS_AS((void)ordered_stream(here), InvalidArgument);
   CHECK_THROWS_AS((void)to_dlpack(here, theirs.handle()), InvalidArgument);
