@@ -42,6 +42,7 @@ LAYERS = {
         "arrays": ["dtype"],
         "random": ["dtype", "arrays"],
         "files": ["dtype", "arrays"],
+        "exchange": ["dtype", "arrays"],
     },
     # Files of a family: *kernels.h and *functors.h are in the layer "kernels", cpu.cc and the folder cpu in "cpu of a family", files
     # with rules and kernels in "rule and kernel".

@@ -45,6 +45,30 @@ heddle_status heddle_array_to_dlpack_unversioned(const heddle_array* array, int3
   return lend(array, copy, tensor, error, "heddle_array_to_dlpack_unversioned", to_dlpack_unversioned);
 }
 
+heddle_status heddle_array_to_dlpack_on(const heddle_array* array, int32_t copy, void* stream,
+                                        heddle_dl_managed_tensor_versioned** tensor, heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_array_to_dlpack_on";
+    const UsedArray of(array, kCall);
+    check_out(tensor, kCall, "tensor");
+    *tensor = to_dlpack(of->array, DLPackStream{stream}, copy != 0);
+  });
+}
+
+heddle_status heddle_array_order_before(const heddle_array* array, void* stream, heddle_error** error) {
+  return called(error, [&] {
+    const UsedArray of(array, "heddle_array_order_before");
+    order_before(of->array, DLPackStream{stream});
+  });
+}
+
+heddle_status heddle_array_order_after(const heddle_array* array, void* stream, heddle_error** error) {
+  return called(error, [&] {
+    const UsedArray of(array, "heddle_array_order_after");
+    order_after(of->array, DLPackStream{stream});
+  });
+}
+
 heddle_status heddle_array_from_dlpack(heddle_engine* engine, heddle_dl_managed_tensor_versioned* tensor,
                                        int32_t copy, heddle_array** array, heddle_error** error) {
   return take_over(engine, tensor, copy, array, error, "heddle_array_from_dlpack");

@@ -26,6 +26,28 @@ static void memory_is_shared(heddle_engine* engine) {
   OK(heddle_array_destroy(again));
 }
 
+// Streams are for arrays of a GPU. On one, the legacy default stream takes part.
+static void streams_are_ordered(heddle_engine* engine) {
+  heddle_array *here = new_vector(engine, kValues, 3), *there = NULL, *again = NULL;
+  heddle_dl_managed_tensor_versioned* tensor = NULL;
+  void* const stream = (void*)1;
+  IS(heddle_array_order_before(here, stream, NULL), HEDDLE_INVALID_ARGUMENT);
+  IS(heddle_array_order_after(here, stream, NULL), HEDDLE_INVALID_ARGUMENT);
+  IS(heddle_array_to_dlpack_on(here, 0, stream, &tensor, NULL), HEDDLE_INVALID_ARGUMENT);
+  const heddle_device gpu = {HEDDLE_CUDA, 0};
+  if (heddle_array_to_device(here, gpu, &there, NULL) == HEDDLE_OK) {
+    OK(heddle_array_to_dlpack_on(there, 0, stream, &tensor, NULL));
+    CHECK(tensor->tensor.device.type == HEDDLE_DL_CUDA);
+    OK(heddle_array_from_dlpack(engine, tensor, 0, &again, NULL));
+    OK(heddle_array_order_after(again, stream, NULL));
+    OK(heddle_array_order_before(again, stream, NULL));
+    holds(again, kValues, 3);
+    OK(heddle_array_destroy(again));
+    OK(heddle_array_destroy(there));
+  }
+  OK(heddle_array_destroy(here));
+}
+
 struct lender {
   heddle_dl_managed_tensor_versioned tensor;
   float values[3];
@@ -66,6 +88,7 @@ static void lent_memory_is_given_back(void) {
 void test_dlpack(void) {
   heddle_engine* engine = new_engine();
   memory_is_shared(engine);
+  streams_are_ordered(engine);
   OK(heddle_engine_destroy(engine, NULL));
   lent_memory_is_given_back();
 }

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import heddle
+from gpu import on_device  # noqa: F401  HEDDLE_TEST_DEVICE
 
 
 @pytest.fixture

@@ -40,6 +40,21 @@ TEST_CASE("without a launcher there is a job of one, and everything is looked at
   }
 }
 
+TEST_CASE("it says what there is for GPUs") {
+  const std::string out = doctor("HEDDLE_EMULATED_GPU=devices=2,memory_mb=64").out;
+  if (holds(out, "emulated, for tests")) {
+    CHECK(holds(out, " gpu(1) "));
+    CHECK(holds(out, "Heddle emulated GPU, compute capability 9.0, 64 MiB"));
+    CHECK(holds(out, "reach each other's memory"));
+    CHECK(holds(out, " cuBLASLt "));
+  } else if (holds(out, "not in this build (cmake -DHEDDLE_CUDA=ON)")) {
+    CHECK(holds(out, "libcuda.so.1"));
+    CHECK_FALSE(holds(out, " gpu("));
+  } else {
+    CHECK(holds(out, "runtime "));
+  }
+}
+
 TEST_CASE("it says what would be chosen, and why") {
   const Outcome chosen = doctor("HEDDLE_COMM_INTERFACE=lo HEDDLE_COMM_PORTS=7000-7010");
   CHECK(chosen.status == 0);

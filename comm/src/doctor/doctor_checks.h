@@ -11,6 +11,7 @@ using Findings = std::vector<Finding>;
 
 void examine_network(Findings& findings);  // the job, names, addresses, ports
 void examine_memory(Findings& findings);   // shared memory and limits
-void examine_others(Findings& findings);   // cores, other launchers and libraries
+void examine_others(Findings& findings);   // cores, other launchers and libraries, GPUs
+void examine_gpus(Findings& findings);
 
 }  // namespace heddle::comm_detail

@@ -1,6 +1,5 @@
 #include <cstdio>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -10,7 +9,6 @@
 #include <heddle/usable_cores.h>
 
 #include "core/backend_table.h"
-#include "device/device_ranks.h"
 #include "doctor/doctor_checks.h"
 
 namespace heddle::comm_detail {
@@ -64,28 +62,6 @@ void examine_program(Findings& findings, const char* subject, const char* name, 
                       file.empty() ? std::string("no ") + name + " in PATH: " + without : file});
 }
 
-void examine_library(Findings& findings, const char* subject, const char* name) {
-  void* library = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-  findings.push_back(
-      {library ? Level::ok : Level::note, subject, std::string(name) + (library ? "" : " is not there")});
-  if (library) ::dlclose(library);
-}
-
-void examine_nccl(Findings& findings) {
-  if (!nccl()) {
-    findings.push_back({Level::note, "NCCL", "not in this build: no collectives on GPUs; docs/comm.md"});
-    return;
-  }
-  try {
-    const int devices = nccl()->devices();
-    findings.push_back({devices ? Level::ok : Level::note, "NCCL",
-                        nccl()->version() + ", " + std::to_string(devices) +
-                            (devices == 1 ? " GPU" : " GPUs") + " for HEDDLE_COMM_BACKEND=nccl"});
-  } catch (const std::exception& error) {
-    findings.push_back({Level::problem, "NCCL", error.what()});
-  }
-}
-
 }  // namespace
 
 void examine_others(Findings& findings) {
@@ -103,8 +79,7 @@ void examine_others(Findings& findings) {
   }
   examine_program(findings, "Slurm", "srun", "not a host of a Slurm cluster, or not for this user");
   examine_program(findings, "ssh", "ssh", "heddle launch --hosts cannot reach other hosts");
-  examine_library(findings, "CUDA", "libcuda.so.1");
-  examine_nccl(findings);
+  examine_gpus(findings);
 }
 
 }  // namespace heddle::comm_detail

@@ -1,5 +1,7 @@
 // Stands in for cuda/stream.cc and cuda/memory.cc in a build without CUDA: no GPUs, and an error that says why.
 #include <heddle/error.h>
+#include <heddle/gpu_event.h>
+#include <heddle/gpu_info.h>
 #include <heddle/gpu_memory.h>
 
 #include "stream/gpu.h"
@@ -15,6 +17,7 @@ namespace {
 }  // namespace
 
 int gpu_count() { return 0; }
+GpuInfo gpu_info() { return {}; }
 
 std::string gpu_refusal(Device) { return "this build has no CUDA"; }
 std::byte* gpu_allocate(Stream&, Stream&, std::size_t) { refuse_memory(); }
@@ -24,6 +27,15 @@ GpuMemoryStats gpu_memory_stats(Device) { refuse_memory(); }
 void gpu_memory_trim(Device) {}
 std::byte* gpu_allocate_pinned(std::size_t) { refuse_memory(); }
 void gpu_free_pinned(std::byte*) noexcept {}
+
+GpuEvent::GpuEvent(Device device) : device_(device) {
+  throw Error("events of " + device_.to_string() +
+              ": this build has no CUDA; configure with -DHEDDLE_CUDA=ON");
+}
+GpuEvent::~GpuEvent() = default;
+void GpuEvent::record(void*) {}
+void GpuEvent::hold(void*) const {}
+Device gpu_of_memory(const void*) { throw InvalidArgument("the memory is no GPU's: this build has no CUDA"); }
 
 namespace detail {
 

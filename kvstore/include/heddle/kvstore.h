@@ -25,7 +25,7 @@ class KVStore {
  public:
   using Key = heddle::Key;
   using ReadResiduals = std::function<std::map<std::string, NDArray>()>;
-  // "local": in this process, for any number of cpu(i) devices. "allreduce": every rank of the launched job keeps all values; pushes
+  // "local": in this process, for any number of devices. "allreduce": every rank of the launched job keeps all values; pushes
   // are summed over the ranks. All ranks make the same calls in one order, except optimizer_state and gradient_memory; if kind, key,
   // shape, learning rate or scale differ, arrays fail with CommMismatch. "dist_sync", "dist_async", "dist_ssp:S": on servers that
   // HEDDLE_STORE_SCHEDULER, HEDDLE_STORE_ETCD or HEDDLE_SERVERS names (docs/kvstore.md). Throws InvalidArgument.

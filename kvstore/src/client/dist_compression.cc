@@ -126,7 +126,7 @@ void DistStore::pull_compressed(const KeyPtr& entry, const NDArray& out) {
       access, CallSite::current());
   array_push("kvstore_decompress", {pulled->bytes}, {entry->pulled},
              [entry, pulled] { pulled->apply(*entry); });
-  out.detach().assign(out.device() == cpu() ? entry->pulled : entry->pulled.copy_to(out.device()));
+  out.detach().assign(entry->pulled);
 }
 
 }  // namespace heddle

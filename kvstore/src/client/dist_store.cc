@@ -45,6 +45,10 @@ void end_client(Client* client) {
   }
 }
 
+NDArray host_copy(const NDArray& value) {
+  return value.detach().copy_to(value.device().kind == DeviceKind::cuda ? cpu_pinned() : cpu());
+}
+
 }  // namespace
 
 DistStore::DistStore(std::string type, const kv_detail::ClientOptions& options, Codecs codecs)
@@ -154,7 +158,7 @@ void DistStore::do_init(Key key, const NDArray& value) {
   set_codecs(*entry);
   entries_[key] = entry;
   Request request{.kind = Kind::init, .has_value = rank() == 0, .dtype = entry->dtype, .text = entry->name};
-  push_value("kvstore_init", entry, value.detach().copy_to(cpu()), request);
+  push_value("kvstore_init", entry, host_copy(value), request);
 }
 
 // Pushes an op that sends the parts of a value. On ranks other than 0 an init or overwrite has no value.
@@ -200,7 +204,7 @@ Request DistStore::push_request(Key key, const ClientKey& entry, const UpdateOpt
 void DistStore::do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
   const KeyPtr& entry = checked("push", key, values);
   const Request request = push_request(key, *entry, options);
-  push_value("kvstore_push", entry, push_sum(values, cpu()), request);
+  push_value("kvstore_push", entry, host_sum(values), request);
 }
 
 void DistStore::do_assign(Key key, const NDArray& value) {
@@ -209,7 +213,7 @@ void DistStore::do_assign(Key key, const NDArray& value) {
                   .overwrite = true,
                   .has_value = rank() == 0,
                   .lr = std::numeric_limits<double>::quiet_NaN()};
-  push_value("kvstore_assign", entry, value.detach().copy_to(cpu()), request);
+  push_value("kvstore_assign", entry, host_copy(value), request);
 }
 
 void DistStore::do_pull(Key key, std::span<const NDArray> out) {
@@ -219,7 +223,9 @@ void DistStore::do_pull(Key key, std::span<const NDArray> out) {
 
 NDArray DistStore::receiver_for(const NDArray& out) {
   const bool direct = out.device().kind == DeviceKind::cpu && out.is_contiguous();
-  return direct ? out.detach() : NDArray(out.shape(), out.dtype());
+  if (direct) return out.detach();
+  const EngineScope scope(out.engine());
+  return NDArray(out.shape(), out.dtype(), out.device().kind == DeviceKind::cuda ? cpu_pinned() : cpu());
 }
 
 void DistStore::pull_value(const KeyPtr& entry, const NDArray& out) {
@@ -262,7 +268,7 @@ void DistStore::do_push_pull(Key key, std::span<const NDArray> values, std::span
   checked_pull(key, out);
   const KeyPtr& entry = checked("push", key, values);
   const Request request = push_request(key, *entry, options);
-  push_and_pull(entry, push_sum(values, cpu()), out[0], request);
+  push_and_pull(entry, host_sum(values), out[0], request);
   for (const NDArray& other : out.subspan(1)) pull_value(entry, other);
 }
 

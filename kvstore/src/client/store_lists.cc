@@ -119,7 +119,7 @@ void DistStore::do_list(std::span<const Key> keys, std::span<const NDArray> valu
     if (BundleTransfer::may_have(*entry)) {
       const NDArray target = out.empty() ? NDArray() : out[i];
       bundle.add({.key = entry,
-                  .value = pushes ? push_sum(values.subspan(i, 1), cpu()).contiguous() : NDArray(),
+                  .value = pushes ? host_sum(values.subspan(i, 1)).contiguous() : NDArray(),
                   .out = target.defined() ? receiver_for(target) : NDArray()},
                  target);
       continue;
@@ -132,7 +132,7 @@ void DistStore::do_list(std::span<const Key> keys, std::span<const NDArray> valu
     Request request = push;
     request.dtype = entry->dtype;
     request.priority = entry->priority;
-    const NDArray value = push_sum(values.subspan(i, 1), cpu());
+    const NDArray value = host_sum(values.subspan(i, 1));
     out.empty() ? push_value("kvstore_push", entry, value, request)
                 : push_and_pull(entry, value, out[i], request);
   }

@@ -53,8 +53,11 @@ void add_pushed(const NDArray& value, const NDArray& sum, double scale) {
 void add_pushed(const NDArray& value, const RowSparse& rows, double scale) {
   if (scale == 1) return add_rows(value, rows);
   if (!is_half(value.dtype())) return add_rows(value, heddle::scale(rows, scale));
-  check_on_cpu("KVStore::push", value);
   const NDArray target = value.detach();
+  if (target.device().kind == DeviceKind::cuda) {
+    const NDArray sum = target.astype(DType::f32) + to_dense(rows).astype(DType::f32) * scale;
+    return target.assign(where(is_row_of(rows), sum.astype(target.dtype()), target));
+  }
   array_push("kvstore_add_rows", {rows.rows(), rows.values(), rows.count(), target}, {target}, [=] {
     const auto factor = static_cast<float>(scale);
     if (target.dtype() == DType::f16) return add_scaled_halves<Float16>(target, rows, factor);

@@ -45,11 +45,11 @@ NDArray gathered(Communicator& ranks, const NDArray& array, std::int64_t count) 
   const std::int64_t used = std::exchange(shape[0], count);
   NDArray mine = array;
   if (used < count) {
-    mine = zeros(shape, array.dtype());
+    mine = zeros(shape, array.dtype(), array.device());
     mine.slice(0, {0, used}).assign(array);
   }
   shape[0] = count * ranks.size();
-  const NDArray all(shape, array.dtype());
+  const NDArray all(shape, array.dtype(), array.device());
   ranks.all_gather(mine, all);
   return all;
 }
@@ -84,13 +84,34 @@ AllReduceStore::AllReduceStore(std::shared_ptr<Communicator> ranks, const KVStor
 void AllReduceStore::do_init(Key key, const NDArray& value) {
   local_.check_new(key, value);
   check_engine("init", key, value, ranks_->engine());
-  if (value.device().kind != DeviceKind::cpu)
-    throw InvalidArgument("KVStore::init, key " + key.text() + ": the value is on " +
-                          value.device().to_string() + "; an allreduce store keeps values on a cpu(i)");
   finish_all();
   local_.init(key, value);
   const CallTag tag(*ranks_, "init of " + text_of(key) + ", " + value.shape().to_string());
-  ranks_->broadcast(local_.at("init", key), 0);
+  on_reducible(local_.at("init", key), [&](const NDArray& here) { ranks_->broadcast(here, 0); });
+}
+
+Device AllReduceStore::reduced_on(const NDArray& value) const {
+  const Device device = value.device();
+  return device.kind == DeviceKind::cuda && device == ranks_->device() && !codec_ ? device : cpu();
+}
+
+NDArray AllReduceStore::memory_on(Device device, const Shape& shape, DType dtype) const {
+  if (device.kind == DeviceKind::cpu) return ranks_->shared_array(shape, dtype);
+  const EngineScope scope(ranks_->engine());
+  return NDArray(shape, dtype, device);
+}
+
+// Makes a collective call for the value or, if the communicator does not reach its device, for a copy that is copied back.
+void AllReduceStore::on_reducible(const NDArray& value,
+                                  const std::function<void(const NDArray&)>& call) const {
+  if (value.device().kind != DeviceKind::cuda || reduced_on(value) == value.device()) return call(value);
+  const NDArray here = value.detach().copy_to(cpu());
+  call(here);
+  value.detach().assign(here);
+}
+
+void AllReduceStore::do_max(const NDArray& array) {
+  on_reducible(array, [&](const NDArray& here) { ranks_->all_reduce(here, ReduceOp::max); });
 }
 
 // True if gradients of the value are reduced alone, without a bucket. The result is the same on all ranks,
@@ -102,13 +123,13 @@ bool AllReduceStore::goes_alone(const NDArray& value) const {
 
 const NDArray& AllReduceStore::memory_of(std::map<Key, NDArray>& all, Key key, const NDArray& value) const {
   NDArray& memory = all[key];
-  if (!memory.defined()) memory = ranks_->shared_array(value.shape(), value.dtype());
+  if (!memory.defined()) memory = memory_on(reduced_on(value), value.shape(), value.dtype());
   return memory;
 }
 
 NDArray AllReduceStore::gradient_memory(Key key) {
   const NDArray& value = local_.at("gradient_memory", key);
-  return goes_alone(value) && value.device() == cpu() ? memory_of(lent_, key, value) : NDArray();
+  return goes_alone(value) && value.device() == reduced_on(value) ? memory_of(lent_, key, value) : NDArray();
 }
 
 // Reduces a gradient in its lent memory, or else in a copy. The copy is in copies_, not in the key's lent
@@ -123,10 +144,11 @@ void AllReduceStore::push_alone(Key key, const NDArray& sum, const UpdateOptions
   local_.push(key, {&memory, 1}, options);
 }
 
-// Returns a view as large as value into the current bucket or, if it does not fit there, into the next one.
-NDArray AllReduceStore::room_for(const NDArray& value) {
+// Returns a view as large as value into the current bucket or, if it does not fit there, into the next one. Buckets are on
+// `device`.
+NDArray AllReduceStore::room_for(const NDArray& value, Device device) {
   const auto fits = [&](const Bucket& bucket) {
-    return bucket.data.defined() && bucket.data.dtype() == value.dtype() &&
+    return bucket.data.defined() && bucket.data.dtype() == value.dtype() && bucket.data.device() == device &&
            bucket.used + value.size() <= bucket.data.size();
   };
   if (current_ < buckets_.size() && !buckets_[current_].entries.empty() && !fits(buckets_[current_]))
@@ -135,7 +157,7 @@ NDArray AllReduceStore::room_for(const NDArray& value) {
   Bucket& bucket = buckets_[current_];
   if (!fits(bucket)) {
     const auto usual = static_cast<std::int64_t>(kBucketBytes / size_of(value.dtype()));
-    bucket.data = ranks_->shared_array({std::max(usual, value.size())}, value.dtype());
+    bucket.data = memory_on(device, {std::max(usual, value.size())}, value.dtype());
   }
   return bucket.data.slice(0, {bucket.used, bucket.used + value.size()});
 }
@@ -179,7 +201,7 @@ void AllReduceStore::add(Key key, std::span<const NDArray> values, const UpdateO
   const NDArray& value = local_.checked_push(key, values, options);
   const NDArray sum = push_sum(values, value.device());
   if (goes_alone(value)) return push_alone(key, sum, options);
-  const NDArray room = room_for(value);
+  const NDArray room = room_for(value, reduced_on(value));
   room.assign(sum.contiguous().view_as({sum.size()}));
   Bucket& bucket = buckets_[current_];
   bucket.entries.push_back({key, value.shape(), bucket.used, options, CallSite::current()});
@@ -240,7 +262,8 @@ void AllReduceStore::do_push_rows(Key key, const RowSparse& value, const UpdateO
     if (std::any_of(before.begin(), before.end(), is_of_key)) reduce();
   }
   const EngineScope scope(ranks_->engine());
-  const RowSparse mine = on_device(value, here.device());
+  const RowSparse mine =
+      on_device(value, here.device().kind == DeviceKind::cuda ? reduced_on(here) : here.device());
   const CallTag tag(*ranks_, "rows of " + describe({{key, options}}));
   const std::int64_t room = most_rows(mine);
   if (room == 0) return local_.push(key, mine, options);
@@ -275,7 +298,7 @@ void AllReduceStore::do_assign(Key key, const NDArray& value) {
   finish_all();
   local_.assign(key, value);
   const CallTag tag(*ranks_, "assign of " + text_of(key));
-  ranks_->broadcast(local_.at("assign", key), 0);
+  on_reducible(local_.at("assign", key), [&](const NDArray& here) { ranks_->broadcast(here, 0); });
 }
 
 void AllReduceStore::do_set_optimizer(const std::string& name, const OptimizerParams& params,
@@ -303,7 +326,7 @@ void AllReduceStore::do_set_optimizer_state(const std::map<std::string, NDArray>
   local_.set_optimizer(std::move(optimizer), local_.adds());
   for (const auto& [name, value] : local_.optimizer_state()) {
     const CallTag tag(*ranks_, "state " + name);
-    ranks_->broadcast(value, 0);
+    on_reducible(value, [&](const NDArray& here) { ranks_->broadcast(here, 0); });
   }
 }
 

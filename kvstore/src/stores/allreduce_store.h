@@ -7,8 +7,12 @@
 // computes the gradients of the next bucket. (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.)
 //
 // A large gradient is reduced alone, without a copy if it was computed in memory of gradient_memory().
+//
+// Buckets of values on the communicator's GPU are on that GPU. Gradients on other GPUs, and those that are compressed, are
+// copied to a bucket on the CPU, and the sum is copied back.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -48,7 +52,7 @@ class AllReduceStore final : public KVStore {
   std::map<std::string, NDArray> do_set_residuals(const ReadResiduals& read, bool only_check) override;
   void do_clear_errors() override;
   NDArray gradient_memory(Key key) override;
-  void do_max(const NDArray& array) override { ranks_->all_reduce(array, ReduceOp::max); }
+  void do_max(const NDArray& array) override;
   void do_barrier() override;
 
  private:
@@ -62,7 +66,7 @@ class AllReduceStore final : public KVStore {
   // The keys of a bucket and their offsets. Residuals of the bucket are valid for this layout only.
   using Layout = std::vector<std::pair<Key, std::int64_t>>;
   struct Bucket {
-    NDArray data{};  // memory of the bucket; ranks on one host share it
+    NDArray data{};  // memory of the bucket; ranks on one host share it, unless it is on a GPU
     std::int64_t used = 0;
     std::vector<Entry> entries{};
     std::unique_ptr<CompressedReduce> compressed{};
@@ -74,9 +78,13 @@ class AllReduceStore final : public KVStore {
   // Adds a push to a bucket, or reduces it alone if the value is large.
   void add(Key key, std::span<const NDArray> values, const UpdateOptions& options);
   bool goes_alone(const NDArray& value) const;
+  // The device on which gradients of `value` are reduced: the communicator's GPU, if the value is there, else cpu().
+  Device reduced_on(const NDArray& value) const;
+  NDArray memory_on(Device device, const Shape& shape, DType dtype) const;
+  void on_reducible(const NDArray& value, const std::function<void(const NDArray&)>& call) const;
   const NDArray& memory_of(std::map<Key, NDArray>& all, Key key, const NDArray& value) const;
   void push_alone(Key key, const NDArray& sum, const UpdateOptions& options);
-  NDArray room_for(const NDArray& value);
+  NDArray room_for(const NDArray& value, Device device);
   void reduce_data(Bucket& bucket, const NDArray& data, const std::vector<Entry>& entries) const;
   void reduce();  // reduces the bucket that is being filled
   std::int64_t most_rows(const RowSparse& value) const;

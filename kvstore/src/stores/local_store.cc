@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include <heddle/array_op.h>
+#include <heddle/ops.h>
 #include <heddle/parallel.h>
 
 #include "stores/adding.h"
@@ -27,6 +28,17 @@ template <class T> void sum_arrays(const std::vector<NDArray>& values, const NDA
       for (std::int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(to[i] + from[k][i]);
     }
   });
+}
+
+// Adds the values in their order on a GPU. The first sum is made while the third value is still on its way from another GPU.
+NDArray sum_on_gpu(std::span<const NDArray> values, Device device, DType wide) {
+  const auto term = [&](const NDArray& value) {
+    const NDArray here = value.device() == device ? value.detach() : value.detach().copy_to(device);
+    return here.dtype() == wide ? here : here.astype(wide);
+  };
+  const NDArray sum = term(values[0]) + term(values[1]);
+  for (const NDArray& value : values.subspan(2)) sum += term(value);
+  return values[0].dtype() == wide ? sum : sum.astype(values[0].dtype());
 }
 
 }  // namespace
@@ -67,11 +79,18 @@ void check_writable(const char* call, KVStore::Key key, const NDArray& out) {
                           out.strides().to_string() + ", share memory");
 }
 
+NDArray host_sum(std::span<const NDArray> values) {
+  const bool on_gpu = values[0].device().kind == DeviceKind::cuda;
+  if (values.size() == 1 && on_gpu) return values[0].detach().copy_to(cpu_pinned());
+  return push_sum(values, cpu());
+}
+
 NDArray push_sum(std::span<const NDArray> values, Device device) {
   if (values.size() == 1)
     return values[0].device() == device ? values[0].detach() : values[0].detach().copy_to(device);
   // f16 and bf16 are added as f32, and the sum is rounded once
   const DType dtype = values[0].dtype(), wide = is_half(dtype) ? DType::f32 : dtype;
+  if (device.kind == DeviceKind::cuda) return sum_on_gpu(values, device, wide);
   std::vector<NDArray> terms;
   for (const NDArray& value : values) {
     NDArray here = value.device().kind == device.kind ? value.detach() : value.detach().copy_to(device);
@@ -262,14 +281,12 @@ const NDArray& LocalStore::checked_assign(Key key, const NDArray& value) const {
 void LocalStore::do_pull(Key key, std::span<const NDArray> out) { copy_to(checked_pull(key, out), out); }
 
 void LocalStore::copy_to(const NDArray& value, std::span<const NDArray> out) {
-  for (const NDArray& array : out) {
-    array.detach().assign(array.device() == value.device() ? value : value.detach().copy_to(array.device()));
-  }
+  for (const NDArray& array : out) array.detach().assign(value.detach());
 }
 
 void LocalStore::do_assign(Key key, const NDArray& value) {
   const NDArray& here = checked_assign(key, value);
-  here.assign(value.device() == here.device() ? value.detach() : value.detach().copy_to(here.device()));
+  here.assign(value.detach());
 }
 
 void LocalStore::do_set_optimizer(const std::string& name, const OptimizerParams& params,

@@ -95,5 +95,7 @@ void check_writable(const char* call, KVStore::Key key, const NDArray& out);
 
 // Adds the values in their order on `device`, by one op. A single value is returned, or copied to `device`.
 NDArray push_sum(std::span<const NDArray> values, Device device);
+// The same in memory of the host, which is page-locked if one value comes from a GPU.
+NDArray host_sum(std::span<const NDArray> values);
 
 }  // namespace heddle

@@ -5,6 +5,7 @@
 
 #include <heddle/array_error.h>
 #include <heddle/array_op.h>
+#include <heddle/ops.h>
 
 #include "stores/local_store.h"
 
@@ -24,12 +25,6 @@ Shape with_rows(const Shape& shape, std::int64_t rows) {
 }
 
 }  // namespace
-
-void check_on_cpu(const char* op, const NDArray& array) {
-  if (array.device().kind == DeviceKind::cpu) return;
-  throw InvalidArgument(std::string(op) + ": the array is on " + array.device().to_string() +
-                        "; rows are taken and replaced on a cpu(i)");
-}
 
 void check_row_numbers(const char* call, KVStore::Key key, const NDArray& rows) {
   const bool good =
@@ -117,9 +112,19 @@ RowSparse on_device(const RowSparse& value, Device device) {
           value.count().copy_to(device)};
 }
 
+NDArray is_row_of(const RowSparse& rows) {
+  const EngineScope scope(rows.engine());
+  const NDArray one = ones({rows.capacity(), 1}, DType::f32, rows.device());
+  const NDArray found = to_dense(RowSparse({rows.shape()[0], 1}, rows.rows(), one, rows.count())) != 0;
+  Shape shape = rows.shape();
+  for (int axis = 1; axis < shape.size(); ++axis) shape[axis] = 1;
+  return found.view_as(shape);
+}
+
 void assign_rows(const NDArray& dense, const RowSparse& rows) {
-  check_on_cpu("KVStore::push", dense);
   const NDArray target = dense.detach();
+  if (target.device().kind == DeviceKind::cuda)
+    return target.assign(where(is_row_of(rows), to_dense(rows), target));
   array_push("kvstore_assign_rows", {rows.rows(), rows.values(), rows.count(), target}, {target}, [=] {
     const std::size_t bytes = row_bytes(target.shape(), target.dtype());
     auto* const to = target.data<std::byte>();
@@ -131,11 +136,11 @@ void assign_rows(const NDArray& dense, const RowSparse& rows) {
   });
 }
 
-void take_rows(KVStore::Key key, const RowSparse& found, const NDArray& rows, const NDArray& out) {
+void take_rows(KVStore::Key key, const RowSparse& given, const NDArray& rows, const NDArray& out) {
   const std::string who = who_says("pull_rows", key);
-  check_on_cpu("KVStore::pull_rows", found.values());
+  const EngineScope scope(given.engine());
+  const RowSparse found = given.device().kind == DeviceKind::cuda ? on_device(given, cpu()) : given;
   const bool direct = out.device().kind == DeviceKind::cpu && out.is_contiguous();
-  const EngineScope scope(found.engine());
   const NDArray memory = direct ? out.detach() : NDArray(out.shape(), found.dtype());
   const NDArray list = rows.detach().copy_to(cpu());
   array_push("kvstore_take_rows", {found.rows(), found.values(), found.count(), list}, {memory}, [=] {

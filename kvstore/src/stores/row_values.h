@@ -21,7 +21,6 @@ void check_rows_like(const char* call, KVStore::Key key, const RowSparse& value,
 // Checks the arguments of pull_rows. `out` may be null.
 void check_pull_rows(KVStore::Key key, const NDArray& rows, const NDArray* out, const Shape& shape,
                      DType dtype, const Engine& engine);
-void check_on_cpu(const char* call, const NDArray& array);
 
 // row_numbers() and present_rows() return the row numbers in an array. They are called in ops that read the
 // array. Messages of their errors begin with `who`. row_numbers() throws InvalidIndex for a row outside [0,
@@ -34,7 +33,9 @@ std::span<const std::int64_t> present_rows(const std::string& who, const RowSpar
 NDArray rows_within(KVStore::Key key, const NDArray& rows, std::int64_t bound);
 
 RowSparse on_device(const RowSparse& value, Device device);
-// Overwrites rows of `dense`, which is contiguous and on a cpu(i), by those of `rows`.
+// Bools of shape (n, 1...) on the device of `rows`: whether a row is present.
+NDArray is_row_of(const RowSparse& rows);
+// Overwrites rows of `dense`, which is contiguous, by those of `rows`, on the same device. On a GPU all of `dense` is written.
 void assign_rows(const NDArray& dense, const RowSparse& rows);
 // Sets out[i] to row rows[i] of `found`, which has every row that `rows` names. `out` has passed
 // check_pull_rows().

@@ -1,7 +1,8 @@
 // Exchanges arrays with other libraries without a copy, by DLPack (dmlc.github.io/dlpack).
 //
 // The engine orders what its ops do with such memory, not what others do. So lend memory when nobody else
-// writes it, and wait for ops on it before another library reads what they have written.
+// writes it, and wait for ops on it before another library reads what they have written. On GPUs order_before()
+// and order_after() put the other library's stream in order instead of a wait.
 #pragma once
 
 #include <heddle/c/dlpack.h>
@@ -34,6 +35,31 @@ NDArray from_dlpack(heddle_dl_managed_tensor* tensor, bool copy = false, Where w
 // whoever passed the struct on is not needed for calling it.
 bool is_own_loan(const heddle_dl_managed_tensor_versioned& tensor);
 bool is_own_loan(const heddle_dl_managed_tensor& tensor);
+
+// A cudaStream_t of another library on the GPU of an array. 1: the legacy default stream, 2: that of the calling thread.
+struct DLPackStream {
+  void* native = nullptr;
+};
+
+// For arrays on a GPU; another one is InvalidArgument. order_before(): work that the stream gets from now on runs after all ops
+// pushed so far that touch the array. The call waits until they are issued, not until they have run; it rethrows the error that
+// poisons the array. order_after(): ops pushed from now on that touch the array run after the work that the stream has now.
+void order_before(const NDArray& array, DLPackStream stream, Where where = Where::current());
+void order_after(const NDArray& array, DLPackStream stream, Where where = Where::current());
+// The compute stream of the array's GPU, on which all ops pushed so far that touch the array come before what it gets from now
+// on: a stream to tell another library. Waits until they are issued.
+DLPackStream ordered_stream(const NDArray& array, Where where = Where::current());
+
+// to_dlpack for a receiver that uses the memory on this stream: order_before() in place of a wait.
+heddle_dl_managed_tensor_versioned* to_dlpack(const NDArray& array, DLPackStream stream, bool copy = false,
+                                              Where where = Where::current());
+heddle_dl_managed_tensor* to_dlpack_unversioned(const NDArray& array, DLPackStream stream, bool copy = false,
+                                                Where where = Where::current());
+// from_dlpack of memory that its owner's work on this stream, or before it, has written; the copy comes after it too.
+NDArray from_dlpack(heddle_dl_managed_tensor_versioned* tensor, DLPackStream stream, bool copy = false,
+                    Where where = Where::current());
+NDArray from_dlpack(heddle_dl_managed_tensor* tensor, DLPackStream stream, bool copy = false,
+                    Where where = Where::current());
 
 // The device of an array's memory, which a receiver asks for first (__dlpack_device__).
 heddle_dl_device dlpack_device(const NDArray& array);

@@ -8,7 +8,10 @@
 #include <utility>
 
 #include <heddle/dlpack.h>
+#include <heddle/stream_ops.h>
 #include <heddle/var_use.h>
+
+#include "exchange/gpu_order.h"
 
 namespace heddle {
 namespace {
@@ -77,7 +80,8 @@ void wait_for_all(const NDArray& array) {
   engine.wait(done);
 }
 
-template <class Managed> Managed* lend(const NDArray& given, bool copy, Where where) {
+template <class Managed>
+Managed* lend(const NDArray& given, bool copy, const DLPackStream* stream, Where where) {
   const CallSite site(where);
   if (!given.defined()) ndarray_detail::refuse_undefined("to_dlpack");
   auto loan = std::make_unique<Loan<Managed>>();
@@ -93,7 +97,8 @@ template <class Managed> Managed* lend(const NDArray& given, bool copy, Where wh
   heddle_dl_tensor& tensor = loan->managed.tensor;
   tensor.dtype = code_of(given.dtype());
   tensor.device = dlpack_device(given);
-  if (use == VarUse::none) wait_for_all(loan->array);
+  if (stream) ndarray_detail::check_on_gpu("to_dlpack", given);
+  if (use == VarUse::none) stream ? order_before(loan->array, *stream) : wait_for_all(loan->array);
   if (loan->array.size() > 0) {
     const auto touch = read_only ? check::AccessKind::read : check::AccessKind::write;
     std::byte* const begin = loan->array.storage()->device_data(touch, &loan->array);
@@ -161,7 +166,37 @@ void check_bools(const Extent& extent, DType dtype, Device device, const std::by
     throw InvalidArgument("from_dlpack: the memory holds a bool whose byte is above 1; want 0 or 1 in each");
 }
 
-template <class Managed> NDArray borrow(Managed* managed, bool copy, bool read_only, Where where) {
+// Ends a loan of a GPU's memory behind the work of the compute stream: an array may end when its ops are issued.
+template <class Managed> struct EndOfLoan {
+  Managed* managed;
+  explicit EndOfLoan(Managed* lent) : managed(lent) {}
+  EndOfLoan(EndOfLoan&& other) noexcept : managed(std::exchange(other.managed, nullptr)) {}
+  ~EndOfLoan() {
+    if (managed && managed->deleter) managed->deleter(managed);
+  }
+  void operator()(Stream&) const {}
+};
+
+// Owns a tensor that another library has lent.
+template <class Managed> struct Holder {
+  Var var;  // of the engine, for a tensor on a GPU
+  Device device;
+  Managed* managed = nullptr;
+  ~Holder() {
+    if (!managed) return;
+    EndOfLoan<Managed> end(managed);
+    if (device.kind != DeviceKind::cuda) return;
+    Engine* const engine = engine_of(var).load();
+    if (!engine || has_ended(*engine)) return;
+    try {
+      engine->push_on(engine->stream(device), std::move(end), {.name = "end of a loan"});
+    } catch (const std::exception&) {  // the GPU is lost, or memory: `end` ends the loan now
+    }
+  }
+};
+
+template <class Managed>
+NDArray borrow(Managed* managed, bool copy, bool read_only, const DLPackStream* stream, Where where) {
   const CallSite site(where);
   const heddle_dl_tensor& tensor = managed->tensor;
   const DType dtype = dtype_of_code(tensor.dtype);
@@ -197,17 +232,14 @@ template <class Managed> NDArray borrow(Managed* managed, bool copy, bool read_o
   check_bools(extent, dtype, device, begin - extent.first * item);
   // Takes ownership only when nothing can throw any more, since a caller that gets an exception still owns
   // the tensor.
-  struct Holder {
-    Managed* managed = nullptr;
-    ~Holder() {
-      if (managed && managed->deleter) managed->deleter(managed);
-    }
-  };
-  const auto holder = std::make_shared<Holder>();
+  const auto holder = std::make_shared<Holder<Managed>>();
+  holder->device = device;
+  if (device.kind == DeviceKind::cuda) holder->var = current_engine().new_var();
   auto storage = std::make_shared<Storage>(current_engine(), device, static_cast<std::size_t>(bytes),
                                            std::shared_ptr<std::byte>(holder, begin));
   const NDArray whole(std::move(storage), {extent.last - extent.first + 1}, dtype);
   NDArray array = whole.view(extent.shape, extent.strides, -extent.first);
+  if (stream) order_after(array, *stream);
   if (copy) array = array.copy();
   holder->managed = managed;
   return array;
@@ -216,25 +248,56 @@ template <class Managed> NDArray borrow(Managed* managed, bool copy, bool read_o
 }  // namespace
 
 heddle_dl_managed_tensor_versioned* to_dlpack(const NDArray& array, bool copy, Where where) {
-  return lend<heddle_dl_managed_tensor_versioned>(array, copy, where);
+  return lend<heddle_dl_managed_tensor_versioned>(array, copy, nullptr, where);
 }
-
 heddle_dl_managed_tensor* to_dlpack_unversioned(const NDArray& array, bool copy, Where where) {
-  return lend<heddle_dl_managed_tensor>(array, copy, where);
+  return lend<heddle_dl_managed_tensor>(array, copy, nullptr, where);
+}
+heddle_dl_managed_tensor_versioned* to_dlpack(const NDArray& array, DLPackStream stream, bool copy,
+                                              Where where) {
+  return lend<heddle_dl_managed_tensor_versioned>(array, copy, &stream, where);
+}
+heddle_dl_managed_tensor* to_dlpack_unversioned(const NDArray& array, DLPackStream stream, bool copy,
+                                                Where where) {
+  return lend<heddle_dl_managed_tensor>(array, copy, &stream, where);
 }
 
-NDArray from_dlpack(heddle_dl_managed_tensor_versioned* tensor, bool copy, Where where) {
+namespace {
+
+void check_tensor(const heddle_dl_managed_tensor_versioned* tensor) {
   if (!tensor) throw InvalidArgument("from_dlpack: the tensor is null");
   if (tensor->version.major != kMajor)
     throw InvalidArgument("from_dlpack: the tensor is of DLPack " + std::to_string(tensor->version.major) +
                           "." + std::to_string(tensor->version.minor) + "; this is DLPack " +
                           std::to_string(kMajor));
-  return borrow(tensor, copy, (tensor->flags & HEDDLE_DL_READ_ONLY) != 0, where);
+}
+void check_tensor(const heddle_dl_managed_tensor* tensor) {
+  if (!tensor) throw InvalidArgument("from_dlpack: the tensor is null");
 }
 
+bool is_read_only(const heddle_dl_managed_tensor_versioned& tensor) {
+  return (tensor.flags & HEDDLE_DL_READ_ONLY) != 0;
+}
+bool is_read_only(const heddle_dl_managed_tensor&) { return false; }
+
+template <class Managed> NDArray take(Managed* tensor, bool copy, const DLPackStream* stream, Where where) {
+  check_tensor(tensor);
+  return borrow(tensor, copy, is_read_only(*tensor), stream, where);
+}
+
+}  // namespace
+
+NDArray from_dlpack(heddle_dl_managed_tensor_versioned* tensor, bool copy, Where where) {
+  return take(tensor, copy, nullptr, where);
+}
 NDArray from_dlpack(heddle_dl_managed_tensor* tensor, bool copy, Where where) {
-  if (!tensor) throw InvalidArgument("from_dlpack: the tensor is null");
-  return borrow(tensor, copy, false, where);
+  return take(tensor, copy, nullptr, where);
+}
+NDArray from_dlpack(heddle_dl_managed_tensor_versioned* tensor, DLPackStream stream, bool copy, Where where) {
+  return take(tensor, copy, &stream, where);
+}
+NDArray from_dlpack(heddle_dl_managed_tensor* tensor, DLPackStream stream, bool copy, Where where) {
+  return take(tensor, copy, &stream, where);
 }
 
 bool is_own_loan(const heddle_dl_managed_tensor_versioned& tensor) {

@@ -5,6 +5,10 @@
 
 namespace heddle::python {
 
+// Whether Python code may only read the array's memory. Inside an op this follows from how the op declared
+// the var. Outside, an array that needs a gradient is read-only, since the tape would not know of the change.
+bool is_read_only(const NDArray& array);
+
 using ArrayClass = nb::class_<NDArray>;
 
 // Functions for slots of the Python type NDArray: indexing, operators, buffers.
@@ -22,6 +26,7 @@ void normalise_bools(const NDArray& array);
 void check_one_element(const char* function, const NDArray& x);
 
 void bind_memory(ArrayClass& type);  // methods for NumPy, DLPack and pickle
+void bind_dlpack(ArrayClass& type);
 void bind_from_dlpack(nb::module_& m);
 
 }  // namespace heddle::python

@@ -151,6 +151,18 @@ DType floats_of_list(PyObject* const* given, std::size_t count, std::size_t i) {
   return std::any_of(given, given + count, wide) ? DType::f64 : DType::f32;
 }
 
+// Arrays that were made of lists and arrays of NumPy go to the GPU of the first array that was given.
+void follow_to_gpu(PyObject* const* given, std::size_t count, std::vector<OperatorValue>& values,
+                   Where where) {
+  const NDArray* first = nullptr;
+  for (std::size_t i = 0; i < count && !first; ++i) first = given[i] ? array_in(given[i]) : nullptr;
+  if (!first || first->device().kind != DeviceKind::cuda) return;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto* const array = std::get_if<NDArray>(&values[i]);
+    if (array && given[i]) *array = beside_on_gpu(first, given[i], *array, where);
+  }
+}
+
 // A default as a Python literal, or by its name if it has none.
 std::string literal(const OperatorValue& value) {
   if (std::holds_alternative<DType>(value) || std::holds_alternative<Device>(value))
@@ -173,6 +185,7 @@ CallValues call_values(const FunctionInfo& info, PyObject* const* given, std::si
                                     floats_of_list(given, count, i), where, call.generator));
     }
   }
+  follow_to_gpu(given, count, call.values, where);
   return call;
 }
 

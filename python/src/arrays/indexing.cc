@@ -33,24 +33,28 @@ AxisKey slice(PyObject* part) {
   return Slice{begin, end, step};
 }
 
-IndexKey key_of(PyObject* part, Where where) {
+// Key arrays are on the device of x: lists and arrays of NumPy are copied there if it is a GPU.
+IndexKey key_of(const NDArray& x, PyObject* part, Where where) {
   if (part == Py_None) return kNewAxis;
   if (part == Py_Ellipsis) return kEllipsis;
-  if (PyBool_Check(part)) return full({}, part == Py_True, DType::boolean, cpu(), where);
+  if (PyBool_Check(part)) return full({}, part == Py_True, DType::boolean, x.device(), where);
   if (is_int(part)) return to_int(part);
   if (PySlice_Check(part)) return slice(part);
   if (array_in(part) || PyList_Check(part) || nb::hasattr(part, "__array_interface__")) {
     // An empty list is a list of indices here; NumPy would make an f64 array of it.
     const bool empty = PyList_Check(part) && PyList_Size(part) == 0;
-    return to_array({kName, "a key"}, part, empty ? std::optional(DType::i64) : std::nullopt, where);
+    const NDArray keys =
+        to_array({kName, "a key"}, part, empty ? std::optional(DType::i64) : std::nullopt, where);
+    return beside_on_gpu(&x, part, keys, where);
   }
   refuse_type({kName, "a key"}, part, "ints, slices, '...', None, and arrays of integers or bools");
 }
 
-std::vector<IndexKey> keys_of(PyObject* key, Where where) {
-  if (!PyTuple_Check(key)) return {key_of(key, where)};
+std::vector<IndexKey> keys_of(const NDArray& x, PyObject* key, Where where) {
+  if (!PyTuple_Check(key)) return {key_of(x, key, where)};
   std::vector<IndexKey> keys;
-  for (Py_ssize_t i = 0; i < PyTuple_Size(key); ++i) keys.push_back(key_of(PyTuple_GetItem(key, i), where));
+  for (Py_ssize_t i = 0; i < PyTuple_Size(key); ++i)
+    keys.push_back(key_of(x, PyTuple_GetItem(key, i), where));
   return keys;
 }
 
@@ -92,6 +96,7 @@ void assign(const NDArray& target, PyObject* value, Where where) {
 void assign_chosen(const NDArray& x, const std::vector<IndexKey>& keys, PyObject* value, Where where) {
   std::optional<Operand> operand = to_operand(kValue, value, where);
   if (!operand) operand.emplace(to_array_for(kValue, value, x.dtype(), where), where);
+  if (operand->is_array) operand->array = beside_on_gpu(&x, value, operand->array, where);
   const ReleaseGil released;
   ndarray_detail::in_name_of(kName, [&] { Chosen(x, keys, where) = *operand; });
 }
@@ -102,7 +107,7 @@ PyObject* get_item(PyObject* self, PyObject* key) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const Where where = python_call_site();
     const NDArray& x = *array_in(self);
-    const std::vector<IndexKey> keys = keys_of(key, where);
+    const std::vector<IndexKey> keys = keys_of(x, key, where);
     if (!has_array(keys)) return wrap(view_at(x, keys, where)).release().ptr();
     NDArray chosen;
     {
@@ -118,7 +123,7 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     const Where where = python_call_site();
     if (!value) raise(PyExc_TypeError, "elements of an array cannot be deleted");
     const NDArray& x = *array_in(self);
-    const std::vector<IndexKey> keys = keys_of(key, where);
+    const std::vector<IndexKey> keys = keys_of(x, key, where);
     if (has_array(keys))
       assign_chosen(x, keys, value, where);
     else

@@ -93,12 +93,19 @@ PyObject* not_implemented(ArgumentOf of, nb::handle other) {
 
 nb::object beside(PyObject* array, PyObject* other) { return operand_beside(array_in(array), other, false); }
 
+std::optional<Operand> operand_at(ArgumentOf of, nb::handle object, PyObject* other, Where where) {
+  std::optional<Operand> operand = to_operand(of, object, where);
+  if (operand && operand->is_array)
+    operand->array = beside_on_gpu(array_in(other), object, operand->array, where);
+  return operand;
+}
+
 template <Name name, Binary function> PyObject* binary(PyObject* given_a, PyObject* given_b) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const Where where = python_call_site();
     const nb::object a = beside(given_b, given_a), b = beside(given_a, given_b);
     constexpr ArgumentOf of = kOperand<name>;
-    const std::optional<Operand> x = to_operand(of, a, where), y = to_operand(of, b, where);
+    const std::optional<Operand> x = operand_at(of, a, given_b, where), y = operand_at(of, b, given_a, where);
     if (!x || !y) return not_implemented(of, x ? b : a);
     return compute(function, *x, *y, where).release().ptr();
   });
@@ -138,7 +145,7 @@ template <Name name, InPlace function> PyObject* in_place(PyObject* self, PyObje
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const Where where = python_call_site();
     constexpr ArgumentOf of = kOperand<name>;
-    const std::optional<Operand> value = to_operand(of, beside(self, other), where);
+    const std::optional<Operand> value = operand_at(of, beside(self, other), self, where);
     if (!value) return not_implemented(of, other);
     NDArray& x = *array_in(self);
     {
@@ -242,6 +249,14 @@ void check_one_element(const char* function, const NDArray& x) {
   if (x.size() == 1) return;
   raise(PyExc_ValueError, std::string(function) + ": an array of shape " + x.shape().to_string() +
                               "; only one with one element has a value");
+}
+
+NDArray beside_on_gpu(const NDArray* beside, nb::handle object, const NDArray& made, Where where) {
+  if (!beside || !beside->defined() || beside->device().kind != DeviceKind::cuda || array_in(object) ||
+      made.device() == beside->device())
+    return made;
+  const ReleaseGil released;
+  return made.copy_to(beside->device(), where);
 }
 
 std::optional<Operand> to_operand(ArgumentOf of, nb::handle object, Where where) {

@@ -21,11 +21,19 @@
 
 #include "arguments.h"
 #include "arrays/array_parts.h"
+#include "arrays/cuda_interface.h"
 #include "arrays/numpy.h"
 #include "call_site.h"
 #include "engine/engines.h"
 
 namespace heddle::python {
+
+bool is_read_only(const NDArray& array) {
+  const VarUse use = use_by_this_op(array.var());
+  if (use != VarUse::none) return use == VarUse::read;
+  return requires_grad(array) || array.overlaps_itself();
+}
+
 namespace {
 
 using namespace nb::literals;
@@ -65,14 +73,6 @@ const char* format_of(DType dtype, bool raw) {
 
 // True while to_numpy gets the buffer: bf16 is then exported as unsigned shorts.
 thread_local bool raw_halves = false;
-
-// Whether Python code may only read the array's memory. Inside an op this follows from how the op declared
-// the var. Outside, an array that needs a gradient is read-only, since the tape would not know of the change.
-bool is_read_only(const NDArray& array) {
-  const VarUse use = use_by_this_op(array.var());
-  if (use != VarUse::none) return use == VarUse::read;
-  return requires_grad(array) || array.overlaps_itself();
-}
 
 // Whether the array is contiguous in Fortran order: the first axis has the stride 1.
 bool is_column_major(const NDArray& array) {
@@ -179,200 +179,6 @@ bool is_plain(nb::handle object) {
   return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) || PyFloat_Check(object.ptr());
 }
 
-// --- DLPack ---
-
-constexpr const char* kVersioned = "dltensor_versioned";
-constexpr const char* kUnversioned = "dltensor";
-
-template <class Tensor> void destroy_capsule(PyObject* capsule) {
-  const char* name = PyCapsule_GetName(capsule);
-  // A receiver that has taken the tensor has renamed the capsule, and will call the deleter itself.
-  if (!name || std::strncmp(name, "used_", 5) == 0) return;
-  auto* tensor = static_cast<Tensor*>(PyCapsule_GetPointer(capsule, name));
-  if (tensor && tensor->deleter) tensor->deleter(tensor);
-}
-
-std::array<std::int64_t, 2> pair_of(ArgumentOf of, nb::handle object) {
-  if (!PyTuple_Check(object.ptr()) || PyTuple_Size(object.ptr()) != 2)
-    refuse_type(of, object, "a tuple of two ints");
-  return {int_argument(of, PyTuple_GetItem(object.ptr(), 0)),
-          int_argument(of, PyTuple_GetItem(object.ptr(), 1))};
-}
-
-void check_dlpack_device(const NDArray& array, nb::handle wanted) {
-  if (wanted.is_none()) return;
-  const heddle_dl_device own = dlpack_device(array);
-  const std::array<std::int64_t, 2> pair = pair_of({"__dlpack__", "dl_device"}, wanted);
-  if (pair[0] != own.type || pair[1] != own.index) {
-    raise(PyExc_BufferError, "__dlpack__: the array is on another device; copy it there first: x.to(...)");
-  }
-}
-
-template <class Tensor>
-nb::object capsule_of(Tensor* (*lend)(const NDArray&, bool, Where), const NDArray& array, bool copy,
-                      bool read_only, const char* name, Where where) {
-  Tensor* tensor;
-  {
-    const ReleaseGil released;
-    tensor = lend(array, copy, where);
-  }
-  if constexpr (std::is_same_v<Tensor, heddle_dl_managed_tensor_versioned>) {
-    if (read_only) tensor->flags |= HEDDLE_DL_READ_ONLY;
-  }
-  PyObject* capsule = PyCapsule_New(tensor, name, destroy_capsule<Tensor>);
-  if (capsule) return nb::steal(capsule);
-  tensor->deleter(tensor);
-  raise_set();
-}
-
-nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
-                  nb::handle copy) {
-  const Where where = python_call_site();
-  if (!stream.is_none() && self.device().kind != DeviceKind::cuda) {
-    raise(PyExc_ValueError, "__dlpack__: stream is for arrays of a GPU");
-  }
-  if (!copy.is_none() && !PyBool_Check(copy.ptr()))
-    refuse_type({"__dlpack__", "copy"}, copy, "a bool or None");
-  const bool copied = copy.ptr() == Py_True;
-  check_dlpack_device(self, dl_device);
-  const bool versioned =
-      !max_version.is_none() && pair_of({"__dlpack__", "max_version"}, max_version)[0] >= 1;
-  const bool read_only = is_read_only(self) && !copied;
-  if (read_only && !versioned) {
-    raise(PyExc_BufferError,
-          "__dlpack__: the array is read-only here, which receivers from before DLPack 1 cannot be told");
-  }
-  make_writable(self);
-  if (versioned) return capsule_of(&to_dlpack, self, copied, read_only, kVersioned, where);
-  return capsule_of(&to_dlpack_unversioned, self, copied, read_only, kUnversioned, where);
-}
-
-// Wraps a tensor of another library, so that its deleter, which may need the GIL, is called with it. A tensor
-// that Heddle has lent needs no GIL and is returned as it is, since is_own_loan recognises it by its deleter.
-template <class Tensor> Tensor* with_gil(Tensor* theirs) {
-  if (is_own_loan(*theirs)) return theirs;
-  auto* ours = new Tensor(*theirs);
-  ours->manager_ctx = theirs;
-  ours->deleter = [](Tensor* self) {
-    auto* producers = static_cast<Tensor*>(self->manager_ctx);
-    delete self;
-    const HoldGil gil;
-    if (gil && producers->deleter) producers->deleter(producers);
-  };
-  return ours;
-}
-
-template <class Tensor>
-NDArray take_capsule(nb::handle capsule, const char* name, const char* used, bool copy, Where where) {
-  auto* tensor = static_cast<Tensor*>(PyCapsule_GetPointer(capsule.ptr(), name));
-  if (!tensor) raise_set();
-  Tensor* ours = with_gil(tensor);
-  NDArray result;
-  try {
-    const ReleaseGil released;
-    result = from_dlpack(ours, copy, where);
-  } catch (...) {
-    if (ours != tensor) delete ours;  // deletes only the wrapper: the capsule still owns `tensor`
-    throw;
-  }
-  PyCapsule_SetName(capsule.ptr(), used);
-  return result;
-}
-
-// The options of from_dlpack. The result has to be on `device`; nullopt: on the device of the lent memory.
-struct Wanted {
-  nb::handle copy;
-  std::optional<Device> device;
-  bool may_copy() const { return copy.is_none() || copy.ptr() == Py_True; }
-  bool must_copy() const { return copy.ptr() == Py_True; }
-};
-
-// from_dlpack for an object that is a heddle.NDArray. It needs no capsule: the result is a view with the same
-// memory and var, outside of any tape, or a copy.
-NDArray from_own(const NDArray& source, const Wanted& wanted, Where where) {
-  const bool read_only = is_read_only(source);
-  if (read_only && !wanted.may_copy()) {
-    raise(PyExc_BufferError, "from_dlpack: the memory is read-only; a copy can be written (copy = True)");
-  }
-  if (!read_only && !wanted.must_copy()) return source.detach();
-  const ReleaseGil released;
-  return source.detach().copy(where);
-}
-
-// Calls __dlpack__ of the object that lends memory. Tries the keywords of DLPack 1 first, then fewer ones.
-// Sets `copied` if that object made the copy that is wanted.
-nb::object ask_for_capsule(nb::handle source, const Wanted& wanted, bool& copied) {
-  const CallsPython calling;
-  const nb::object lend = source.attr("__dlpack__");
-  const nb::tuple version = nb::make_tuple(1, 1);
-  const auto refused = [](const nb::python_error& error) { return error.matches(PyExc_TypeError); };
-  try {
-    if (!wanted.copy.is_none()) {
-      nb::object capsule = lend("max_version"_a = version, "copy"_a = wanted.copy);
-      copied = wanted.must_copy();
-      return capsule;
-    }
-    return lend("max_version"_a = version);
-  } catch (const nb::python_error& error) {
-    if (!refused(error)) throw;
-  }
-  try {
-    return lend("max_version"_a = version);
-  } catch (const nb::python_error& error) {
-    if (!refused(error)) throw;
-  }
-  return lend();  // the producer is older than DLPack 1 and knows no keyword
-}
-
-NDArray from_capsule(nb::handle capsule, bool must_copy, bool may_copy, Where where) {
-  const char* name = PyCapsule_GetName(capsule.ptr());
-  if (!name) PyErr_Clear();
-  const std::string kind = name ? name : "";
-  if (kind == kVersioned) {
-    auto* tensor =
-        static_cast<heddle_dl_managed_tensor_versioned*>(PyCapsule_GetPointer(capsule.ptr(), kVersioned));
-    const bool read_only = tensor->flags & HEDDLE_DL_READ_ONLY;
-    return take_capsule<heddle_dl_managed_tensor_versioned>(capsule, kVersioned, "used_dltensor_versioned",
-                                                            must_copy || (read_only && may_copy), where);
-  }
-  if (kind == kUnversioned) {
-    return take_capsule<heddle_dl_managed_tensor>(capsule, kUnversioned, "used_dltensor", must_copy, where);
-  }
-  raise(PyExc_ValueError, kind.starts_with("used_") ? "from_dlpack: the capsule has been consumed already"
-                                                    : "from_dlpack: the capsule is none of DLPack");
-}
-
-nb::object from_dlpack_object(nb::handle source, nb::handle copy, nb::handle device) {
-  const Where where = python_call_site();
-  if (!copy.is_none() && !PyBool_Check(copy.ptr())) {
-    refuse_type({"from_dlpack", "copy"}, copy, "a bool or None");
-  }
-  const Wanted wanted{
-      copy, device.is_none() ? std::nullopt : std::optional(to_device({"from_dlpack", "device"}, device))};
-  NDArray result;
-  bool copied = false;
-  if (const NDArray* own = array_in(source)) {
-    result = from_own(*own, wanted, where);
-  } else if (PyCapsule_CheckExact(source.ptr())) {
-    result = from_capsule(source, wanted.must_copy(), wanted.may_copy(), where);
-  } else {
-    if (!nb::hasattr(source, "__dlpack__"))
-      refuse_type({"from_dlpack", "x"}, source, "an object with __dlpack__, or a capsule");
-    const nb::object capsule = ask_for_capsule(source, wanted, copied);
-    result = from_capsule(capsule, wanted.must_copy() && !copied, wanted.may_copy(), where);
-  }
-  if (!wanted.device || *wanted.device == result.device()) return wrap(std::move(result));
-  if (!wanted.may_copy()) {
-    raise(PyExc_BufferError, "from_dlpack: the memory is on " + result.device().to_string() + ", not on " +
-                                 wanted.device->to_string() + ", which needs a copy");
-  }
-  {
-    const ReleaseGil released;
-    result = result.copy_to(*wanted.device, where);
-  }
-  return wrap(std::move(result));
-}
-
 }  // namespace
 
 void normalise_bools(const NDArray& array) {
@@ -425,6 +231,18 @@ int get_buffer(PyObject* self, Py_buffer* buffer, int flags) {
 }
 
 void release_buffer(PyObject*, Py_buffer* buffer) { delete static_cast<Export*>(buffer->internal); }
+
+// The array, or a copy on the CPU of one that is on a GPU.
+nb::object on_cpu(nb::handle array) {
+  const NDArray& given = *array_in(array);
+  if (!given.defined() || given.device().kind != DeviceKind::cuda) return nb::borrow(array);
+  NDArray here;
+  {
+    const ReleaseGil released;
+    here = given.detach().copy_to(cpu());
+  }
+  return wrap(std::move(here));
+}
 
 nb::object to_numpy(nb::handle array, bool copy) {
   const CallsPython calling;
@@ -497,6 +315,11 @@ NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, W
     return array->astype(*dtype, where);
   }
   if (const auto made = floats_in(object, dtype.value_or(floats))) return *made;
+  if (nb::hasattr(object, "__cuda_array_interface__")) {
+    const NDArray made = from_cuda_interface(object, true, where);
+    const ReleaseGil released;
+    return dtype && made.dtype() != *dtype ? made.astype(*dtype, where) : made;
+  }
   if (is_plain(object)) {
     const CallsPython calling;
     const nb::object source = numpy_of(of, object, dtype);
@@ -535,39 +358,20 @@ void bind_memory(ArrayClass& type) {
             // Handles empty arrays without NumPy, which cannot represent some of their shapes.
             const NDArray& array = *array_in(self.ptr());
             if (array.defined() && array.ndim() > 0 && array.shape()[0] == 0) return nb::list();
-            return to_numpy(self, false).attr("tolist")();
+            return to_numpy(on_cpu(self), false).attr("tolist")();
           },
           nb::sig("def tolist(self) -> Any"))
-      .def("__dlpack__", &dlpack, nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(),
-           "dl_device"_a = nb::none(), "copy"_a = nb::none(),
-           nb::sig("def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, "
-                   "dl_device: "
-                   "tuple[int, int] | None = None, copy: bool | None = None) -> Any"))
-      .def(
-          "__dlpack_device__",
-          [](const NDArray& self) {
-            const heddle_dl_device device = dlpack_device(self);
-            return nb::make_tuple(device.type, device.index);
-          },
-          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def(
           "__reduce__",
           [](nb::handle self) {
             const NDArray& array = *array_in(self);
             return nb::make_tuple(
                 nb::module_::import_("heddle").attr("_rebuild"),
-                nb::make_tuple(to_numpy(self, true).attr("tobytes")(), from_dims(array.shape()),
+                nb::make_tuple(to_numpy(on_cpu(self), true).attr("tobytes")(), from_dims(array.shape()),
                                name_of(array.dtype()), array.device().to_string(), requires_grad(array)));
           },
           nb::sig("def __reduce__(self) -> tuple[Any, ...]"));
-}
-
-void bind_from_dlpack(nb::module_& m) {
-  m.def("from_dlpack", &from_dlpack_object, "x"_a, "copy"_a = nb::none(), "device"_a = nb::none(),
-        nb::sig(
-            "def from_dlpack(x: Any, copy: bool | None = None, device: DeviceLike | None = None) -> NDArray"),
-        "An array on the memory of another library's array, without a copy. Read-only memory is copied, "
-        "unless copy is False. The memory of an array of this package keeps its var.");
+  bind_dlpack(type);
 }
 
 }  // namespace heddle::python

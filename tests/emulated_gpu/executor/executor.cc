@@ -60,8 +60,9 @@ void Work::fail(KernelFailure why) {
 }
 
 Runner& Runner::here() {
-  thread_local Runner runner;
-  return runner;
+  // On the heap: the loader has little room for variables of threads of a library that Python loads.
+  thread_local const auto runner = std::make_unique<Runner>();
+  return *runner;
 }
 
 Runner::~Runner() {

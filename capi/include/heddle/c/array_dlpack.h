@@ -30,6 +30,21 @@ HEDDLE_API heddle_status heddle_array_from_dlpack(heddle_engine* engine,
 HEDDLE_API heddle_status heddle_array_from_dlpack_unversioned(heddle_engine* engine,
                                                               heddle_dl_managed_tensor* tensor, int32_t copy,
                                                               heddle_array** array, heddle_error** error);
+// For arrays of a GPU; others are HEDDLE_INVALID_ARGUMENT. `stream`: a cudaStream_t of that GPU, 1: the legacy default stream, 2: that
+// of the calling thread. heddle_array_order_before(): work that the stream gets from now on runs after all ops pushed so far that read
+// or mutate the array. heddle_array_order_after(): ops pushed from now on run after the work that the stream has now.
+// heddle_array_order_before() waits until the ops are issued; no function waits until they have run.
+HEDDLE_API heddle_status heddle_array_order_before(const heddle_array* array, void* stream,
+                                                   heddle_error** error);
+HEDDLE_API heddle_status heddle_array_order_after(const heddle_array* array, void* stream,
+                                                  heddle_error** error);
+// heddle_array_to_dlpack for a receiver that uses the memory on this stream: ordered as by heddle_array_order_before(). The
+// counterpart for memory that the work of another library's stream has written is heddle_array_order_after(), after
+// heddle_array_from_dlpack().
+HEDDLE_API heddle_status heddle_array_to_dlpack_on(const heddle_array* array, int32_t copy, void* stream,
+                                                   heddle_dl_managed_tensor_versioned** tensor,
+                                                   heddle_error** error);
+
 // The device of the array's memory, which a receiver asks for before the tensor.
 HEDDLE_API heddle_status heddle_array_dlpack_device(const heddle_array* array, heddle_dl_device* device,
                                                     heddle_error** error);
