@@ -191,7 +191,7 @@ const char* sum_entries(void* on, const RowEntries& entries, const SparseRows& y
   return sum_rows(stream, entries, sorted, space.numbers, y.values);
 }
 
-const char* copy_entries(void* on, const RowEntries& entries, const SparseRows* present,
+const char* copy_entries(void* on, const RowEntries& entries, const void* values, const SparseRows* present,
                          const SparseRows& y) {
   const auto stream = static_cast<cudaStream_t>(on);
   const Space space = space_of(entries);
@@ -203,7 +203,9 @@ const char* copy_entries(void* on, const RowEntries& entries, const SparseRows* 
     if (const char* problem = on_gpu::launch_over(stream, entries.count, find)) return problem;
   }
   if (const char* problem = number_rows(stream, space, sorted, y)) return problem;
-  const auto together = static_cast<unsigned long long>(entries.width * entries.element_bytes);
+  const auto together = static_cast<unsigned long long>(entries.width * entries.element_bytes) |
+                        reinterpret_cast<unsigned long long>(values) |
+                        reinterpret_cast<unsigned long long>(y.values);
   if (together % 8 == 0) return copy_rows<std::uint64_t>(stream, entries, sorted, space.numbers, y.values);
   if (together % 4 == 0) return copy_rows<std::uint32_t>(stream, entries, sorted, space.numbers, y.values);
   return copy_rows<std::uint16_t>(stream, entries, sorted, space.numbers, y.values);
