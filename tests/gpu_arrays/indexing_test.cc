@@ -330,6 +330,11 @@ TEST_CASE("an index out of range is the CPU's error, of the first one") {
     return index_add(x(on), indices(many, {200}, on), ones({200, 4}, DType::f32, on));
   });
   check_error([&](Device on) { return take(zeros({0, 2}, DType::f32, on), indices({0}, {1}, on)); });
+  for (const bool falling : {false, true}) {  // of many wrong indices the first one counts
+    const NDArray many = falling ? arange(4000, 1000, -1, DType::i64) : arange(1, 3001, 1, DType::i64);
+    check_error([&](Device on) { return take(x(on), many.copy_to(on)); });
+    check_error([&](Device on) { return one_hot(many.copy_to(on), 3); });
+  }
   check_error([&](Device on) { return take(zeros({2, 0}, DType::f32, on), indices({5}, {1}, on)); });
   check_error([&](Device on) { return masked_scatter(x(on), x(on) > 2, ones({4}, DType::f32, on)); });
   const auto bag = [&](std::vector<std::int64_t> at, std::vector<std::int64_t> offsets, Device on) {

@@ -45,7 +45,7 @@ template <class T> struct ScatterFew {
       long long at[5];
       lines.layout.locate(i, at);
       for (long long j = 0; j < lines.length; ++j) {
-        const long long index = is_shared ? shared.read(thread, j)
+        const long long index = is_shared ? shared.read(thread, j, j, 0, i == 0)
                                           : shared.reader.read(thread, at[kIndex] + j * lines.steps[kIndex],
                                                                at[kPlace] + j * lines.steps[kPlace]);
         if (index < 0) continue;
