@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cuda/arithmetic.h"
+#include "cuda/divide.h"
 #include "families/conv/cuda/pooling.h"
 #include "gpu/layout.h"
 
@@ -19,7 +20,8 @@ HEDDLE_DEVICE long long least(long long a, long long b) { return a < b ? a : b; 
 
 // (i * in + more) / out, where i <= out: the product may be too large.
 HEDDLE_DEVICE long long boundary(long long i, long long in, long long out, long long more) {
-  return i * (in / out) + (i * (in % out) + more) / out;
+  const Quotient each = divide(in, out);
+  return i * each.whole + divide(i * each.rest + more, out).whole;
 }
 
 HEDDLE_DEVICE Span span_of(const Pooling& p, int axis, long long i) {
@@ -30,8 +32,8 @@ HEDDLE_DEVICE Span span_of(const Pooling& p, int axis, long long i) {
   }
   const long long start = i * p.stride[axis] - p.padding[axis], step = p.dilation[axis];
   const long long past = start + (p.kernel[axis] - 1) * step + 1;
-  return {start < 0 ? (start % step + step) % step : start, least(past, in),
-          least(past, in + p.padding[axis]) - start};
+  const long long first = start < 0 ? start + divide(step - 1 - start, step).whole * step : start;
+  return {first, least(past, in), least(past, in + p.padding[axis]) - start};
 }
 
 // The windows from first to last along an axis may have element i; those without it are left out by holds().
@@ -47,25 +49,14 @@ HEDDLE_DEVICE Range windows_of(const Pooling& p, int axis, long long i) {
     return {first, last};
   }
   const long long at = i + p.padding[axis], reach = (p.kernel[axis] - 1) * p.dilation[axis];
-  const long long first = at <= reach ? 0 : (at - reach + p.stride[axis] - 1) / p.stride[axis];
-  return {first, least(at / p.stride[axis], out - 1)};
+  const long long first =
+      at <= reach ? 0 : divide(at - reach + p.stride[axis] - 1, p.stride[axis]).whole;
+  return {first, least(divide(at, p.stride[axis]).whole, out - 1)};
 }
 HEDDLE_DEVICE bool holds(const Span& span, long long i, long long dilation) {
-  return i >= span.begin && i < span.end && (dilation == 1 || (i - span.begin) % dilation == 0);
+  return i >= span.begin && i < span.end && divide(i - span.begin, dilation).rest == 0;
 }
 
-struct Element {
-  long long plane, d, h, w;
-};
-HEDDLE_DEVICE Element element_of(long long index, const long long (&sizes)[3]) {
-  if (index <= 0x7fffffff) {
-    const auto at = static_cast<unsigned>(index), w = static_cast<unsigned>(sizes[2]),
-               h = static_cast<unsigned>(sizes[1]), d = static_cast<unsigned>(sizes[0]);
-    return {at / w / h / d, at / w / h % d, at / w % h, at % w};
-  }
-  const long long line = index / sizes[2], slice = line / sizes[1];
-  return {slice / sizes[0], slice % sizes[0], line % sizes[1], index % sizes[2]};
-}
 HEDDLE_DEVICE long long volume_of(const long long (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
 
 HEDDLE_DEVICE long long place_at(const void* where, long long at, Type type) {
@@ -127,8 +118,8 @@ template <class T> struct MaxPoolBackward {
             const Span in_w = span_of(p, 2, w);
             if (!holds(in_w, x.w, p.dilation[2])) continue;
             const long long at = plane + (d * p.out[1] + h) * p.out[2] + w;
-            if (place_at(p.where, at, Type{p.where_type}) != line + (x.w - in_w.begin) / p.dilation[2])
-              continue;
+            const long long place = line + divide(x.w - in_w.begin, p.dilation[2]).whole;
+            if (place_at(p.where, at, Type{p.where_type}) != place) continue;
             const Value g = T::load(p.from, at, Type{p.type});
             sum = p.adds ? sum + g : g;
           }

@@ -1,0 +1,38 @@
+// Kernels find elements of arrays that have more elements than 32 bits count. No such array is made: the functions are called alone.
+#include <doctest/doctest.h>
+
+#include "cuda/divide.h"
+
+using namespace heddle::cuda_kernels;
+
+namespace {
+
+constexpr long long k32 = 1ll << 32;
+
+TEST_CASE("divisions of indices are exact for numbers of 32 bits and of more") {
+  for (const long long by : {1ll, 2ll, 7ll, 0x7fffffffll, 0x80000000ll, k32 - 1, k32, k32 + 3, k32 * 1000}) {
+    for (const long long value : {0ll, 1ll, 6ll, 0x7fffffffll, 0x80000001ll, k32 - 1, k32, k32 * 7 + 5}) {
+      CAPTURE(value);
+      CAPTURE(by);
+      const Quotient found = divide(value, by);
+      CHECK(found.whole == value / by);
+      CHECK(found.rest == value % by);
+    }
+  }
+}
+
+TEST_CASE("elements of images are found whose sizes or numbers need more than 32 bits") {
+  const long long shapes[][3] = {{1, 1, k32}, {1, k32 + 1, 2}, {k32, 1, 1}, {3, 5, 7}, {1, 1, 1}, {1, 40000, 70000}};
+  for (const auto& sizes : shapes) {
+    for (const long long index : {0ll, 5ll, 100ll, 0x7fffffffll, 0x80000000ll, k32 - 1, k32, k32 * 3 + 17}) {
+      CAPTURE(sizes[0]);
+      CAPTURE(sizes[1]);
+      CAPTURE(index);
+      const Element found = element_of(index, sizes);
+      CHECK((found.d < sizes[0] && found.h < sizes[1] && found.w < sizes[2]));
+      CHECK(((found.plane * sizes[0] + found.d) * sizes[1] + found.h) * sizes[2] + found.w == index);
+    }
+  }
+}
+
+}  // namespace
