@@ -55,7 +55,9 @@ const char* update(void* stream, const Part<T>* parts, int count, const void* st
     kernel.parts[i] = parts[i];
     if (parts[i].n > most) most = parts[i].n;
   }
-  const dim3 grid(on_gpu::blocks_for(most, on_gpu::kThreads), static_cast<unsigned>(count));
+  // Weights may differ much in size: blocks beyond these would find nothing to do in most of them.
+  constexpr unsigned kMostBlocks = 1024;
+  const dim3 grid(on_gpu::blocks_for(most, on_gpu::kThreads, kMostBlocks), static_cast<unsigned>(count));
   return problem_of(on_gpu::launch(cuda_stream, grid, dim3(on_gpu::kThreads), 0, kernel));
 }
 
