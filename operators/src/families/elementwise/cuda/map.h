@@ -33,9 +33,41 @@ template <class R> HEDDLE_DEVICE void put(void* to, long long at, Type type, R v
 
 template <class T, int count> struct alignas(sizeof(T) * count) Pack { T values[count]; };
 
+HEDDLE_DEVICE inline float widened(std::uint16_t bits, Type type) {
+  return type == Type::f16 ? on_gpu::widen(on_gpu::F16{bits}) : on_gpu::widen(on_gpu::BF16{bits});
+}
+HEDDLE_DEVICE inline std::uint16_t narrowed(float value, Type type) {
+  return type == Type::f16 ? on_gpu::narrow(value, on_gpu::F16{}).bits : on_gpu::narrow(value, on_gpu::BF16{}).bits;
+}
+
+// Pack i of an array of elements that are computed as T, and of one of results.
+template <class T, int count> HEDDLE_DEVICE Pack<T, count> take_pack(const void* from, long long i, Type type) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (type == Type::f16 || type == Type::bf16) {
+      const auto halves = static_cast<const Pack<std::uint16_t, count>*>(from)[i];
+      Pack<T, count> pack;
+      for (int j = 0; j < count; ++j) pack.values[j] = widened(halves.values[j], type);
+      return pack;
+    }
+  }
+  return static_cast<const Pack<T, count>*>(from)[i];
+}
+template <class R, int count>
+HEDDLE_DEVICE void put_pack(void* to, long long i, Type type, const Pack<R, count>& pack) {
+  if constexpr (std::is_same_v<R, float>) {
+    if (type == Type::f16 || type == Type::bf16) {
+      Pack<std::uint16_t, count> halves;
+      for (int j = 0; j < count; ++j) halves.values[j] = narrowed(pack.values[j], type);
+      static_cast<Pack<std::uint16_t, count>*>(to)[i] = halves;
+      return;
+    }
+  }
+  static_cast<Pack<R, count>*>(to)[i] = pack;
+}
+
 // f on elements of type T with results of type R, which are y's elements as put() writes them.
 template <class F, class T, class R, int N> struct Map {
-  static constexpr int kPack = 16 / sizeof(T);  // elements that a thread loads at once
+  static constexpr int kPack = 16 / sizeof(T);  // elements that a thread loads at once: 16 bytes, or 8 of halves
 
   on_gpu::Layout<N + 1> layout;
   const void* in[N];
@@ -66,7 +98,7 @@ template <class F, class T, class R, int N> struct Map {
     Pack<R, kPack> y;
     for (int k = 0; k < N; ++k) {
       if (in[k]) {
-        x[k] = static_cast<const Pack<T, kPack>*>(in[k])[i];
+        x[k] = take_pack<T, kPack>(in[k], i, type);
       } else {
         for (int j = 0; j < kPack; ++j) x[k].values[j] = numbers[k];
       }
@@ -76,7 +108,7 @@ template <class F, class T, class R, int N> struct Map {
       for (int k = 0; k < N; ++k) one[k] = x[k].values[j];
       y.values[j] = call(one);
     }
-    static_cast<Pack<R, kPack>*>(out)[i] = y;
+    put_pack<R, kPack>(out, i, result, y);
   }
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     long long first = 0;
@@ -104,8 +136,7 @@ template <class F, class T, class R, int N> const char* map(void* stream, const 
   kernel.out = elements.out;
   kernel.type = Type{elements.dtype};
   kernel.result = Type{elements.result};
-  const bool whole_type =
-      on_gpu::size_of(kernel.type) == sizeof(T) && on_gpu::size_of(kernel.result) == sizeof(R);
+  const int bytes = on_gpu::size_of(kernel.type), result_bytes = on_gpu::size_of(kernel.result);
   auto together = reinterpret_cast<unsigned long long>(elements.out);
   const auto& layout = kernel.layout;
   kernel.flat = layout.dims == 1 && layout.steps[0][N] == 1;
@@ -121,7 +152,9 @@ template <class F, class T, class R, int N> const char* map(void* stream, const 
       memcpy(&kernel.numbers[k], source.number, sizeof(T));
     }
   }
-  kernel.packs = kernel.flat && whole_type && together % 16 == 0;
+  const bool halves = std::is_same_v<T, float> && std::is_same_v<R, float> && bytes == 2 && result_bytes == 2;
+  const bool whole_type = bytes == sizeof(T) && result_bytes == sizeof(R);
+  kernel.packs = kernel.flat && (halves ? together % 8 == 0 : whole_type && together % 16 == 0);
   const long long threads = kernel.packs ? layout.count / kernel.kPack + kernel.kPack : layout.count;
   return on_gpu::launch_over(static_cast<cudaStream_t>(stream), threads, kernel);
 }
