@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "cuda/divide.h"
+#include "families/scan/cuda/products.h"
 
 using namespace heddle::cuda_kernels;
 
@@ -19,6 +20,14 @@ TEST_CASE("divisions of indices are exact for numbers of 32 bits and of more") {
       CHECK(found.rest == value % by);
     }
   }
+}
+
+TEST_CASE("gradients of products take lines in groups of at most 1 GB") {
+  CHECK(group_of(10, 100, 2400) == 10);
+  CHECK(group_of(1 << 20, 100, 2400) == (4 << 20) / 100);
+  CHECK(group_of(1 << 20, 10000, 240000) == 1024);
+  CHECK(group_of(1 << 20, 1 << 20, 24 << 20) == 42);
+  CHECK(group_of(3, k32, k32 * 24) == 1);
 }
 
 TEST_CASE("elements of images are found whose sizes or numbers need more than 32 bits") {
