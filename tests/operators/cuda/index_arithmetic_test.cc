@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "cuda/divide.h"
+#include "cuda/row_keys.h"
 #include "families/scan/cuda/products.h"
 
 using namespace heddle::cuda_kernels;
@@ -28,6 +29,21 @@ TEST_CASE("gradients of products take lines in groups of at most 1 GB") {
   CHECK(group_of(1 << 20, 10000, 240000) == 1024);
   CHECK(group_of(1 << 20, 1 << 20, 24 << 20) == 42);
   CHECK(group_of(3, k32, k32 * 24) == 1);
+}
+
+TEST_CASE("the end of a run of equal keys is found") {
+  for (const long long before : {0ll, 3ll, k32}) {
+    for (const long long length : {1ll, 2ll, 3ll, 8ll, 9ll, 100ll, k32 + 1}) {
+      for (const long long behind : {0ll, 1ll, 50ll, k32}) {
+        const long long end = before + length, count = end + behind;
+        const auto key = [=](long long i) {
+          REQUIRE((i >= 0 && i < count));
+          return i < before ? 1 : i < end ? 2 : 3;
+        };
+        CHECK(run_end(before, count, key) == end);
+      }
+    }
+  }
 }
 
 TEST_CASE("elements of images are found whose sizes or numbers need more than 32 bits") {
