@@ -80,7 +80,14 @@ TEST_CASE("views with strides, reversed, transposed and broadcast, are copied on
 TEST_CASE("transposes of all sizes are copied on the GPU, from any element on") {
   std::mt19937_64 random(9);
   for (const DType dtype : {DType::u8, DType::f16, DType::f32, DType::f64}) {
-    for (const Shape& shape : {Shape{7, 40}, {8, 8}, {32, 32}, {33, 65}, {1, 31, 100}, {3, 40, 9}, {2, 10, 3, 33}, {9, 2, 5, 12}}) {
+    for (const Shape& shape : {Shape{7, 40},
+                               {8, 8},
+                               {32, 32},
+                               {33, 65},
+                               {1, 31, 100},
+                               {3, 40, 9},
+                               {2, 10, 3, 33},
+                               {9, 2, 5, 12}}) {
       CAPTURE(name_of(dtype));
       CAPTURE(shape.to_string());
       const std::int64_t offset = static_cast<std::int64_t>(random() % 4), count = element_count(shape);

@@ -101,9 +101,11 @@ TEST_CASE("elements of an index that is there often are added up in the CPU's or
     for (const std::int64_t count : {65, 71, 72, 200, 1500}) {
       CAPTURE(count);
       std::vector<std::int64_t> list;
-      for (std::int64_t i = 0; i < count; ++i) list.push_back(random() % 10 == 0 ? static_cast<std::int64_t>(random() % 5) : 2);
+      for (std::int64_t i = 0; i < count; ++i)
+        list.push_back(random() % 10 == 0 ? static_cast<std::int64_t>(random() % 5) : 2);
       const NDArray rows = array(list, {count});
-      const Pair at{rows, rows.copy_to(gpu(0))}, values = floats(random, {count}, dtype), table = floats(random, {5, 3}, dtype);
+      const Pair at{rows, rows.copy_to(gpu(0))}, values = floats(random, {count}, dtype),
+                                                 table = floats(random, {5, 3}, dtype);
       CHECK(same([&](bool there) {
         return scatter_add(of(floats_of_zero(dtype), there), of(at, there), of(values, there), 0);
       }));

@@ -92,7 +92,8 @@ TEST_CASE("one op updates many weights on a GPU") {
       std::vector<NDArray> grads;
       for (int i = 0; i < count; ++i) {
         const DType dtype = i % 5 == 4 ? DType::f64 : DType::f32;
-        const std::int64_t size = count > 60 && i == 7 ? 270000 : 1 + i * 5;  // more than one element a thread
+        const std::int64_t size =
+            count > 60 && i == 7 ? 270000 : 1 + i * 5;  // more than one element a thread
         const NDArray weight = from.normal({size}, 0, 1, dtype, device);
         list->arrays.push_back(arrays_of(rule, *params, weight));
         grads.push_back(from.normal({size}, 0, 1, dtype, device));

@@ -207,10 +207,12 @@ TEST_CASE("relu after linear keeps NaN on a GPU") {
         Random random(static_cast<std::uint64_t>(size));
         const Pair x = integers(random, {size, size}, dtype), weight = integers(random, {size, size}, dtype),
                    bias = integers(random, {size}, dtype);
-        for (const NDArray& one : {x.here, x.there}) one.slice(0, {.begin = size / 2, .end = size / 2 + 1}).fill(NAN);
+        for (const NDArray& one : {x.here, x.there})
+          one.slice(0, {.begin = size / 2, .end = size / 2 + 1}).fill(NAN);
         for (const bool with_bias : {false, true}) {
           const NDArray here = linear(x.here, weight.here, with_bias ? bias.here : NDArray(), {.relu = true}),
-                        there = linear(x.there, weight.there, with_bias ? bias.there : NDArray(), {.relu = true});
+                        there =
+                            linear(x.there, weight.there, with_bias ? bias.there : NDArray(), {.relu = true});
           CHECK(std::isnan(here[size / 2].astype(DType::f64).to_vector<double>()[0]));
           CHECK(same_bits(here, there));
         }

@@ -171,7 +171,8 @@ TEST_CASE("categorical samples of few and of many classes are the CPU's") {
     const std::int64_t samples = n < 100 ? 200 : 5;
     Generator here(4), there(4);
     here.set_position(0xfffffffful), there.set_position(0xfffffffful);
-    CHECK(different(categorical(logits, samples, here), categorical(logits.copy_to(gpu(0)), samples, there), 0) <= 1);
+    CHECK(different(categorical(logits, samples, here), categorical(logits.copy_to(gpu(0)), samples, there),
+                    0) <= 1);
   }
   CHECK(problems() == "");
 }

@@ -73,7 +73,8 @@ TEST_CASE("rows that begin at any element of an array are retained") {
         CAPTURE(offset);
         Random random(static_cast<std::uint64_t>(width + offset));
         const std::int64_t bound = 20;
-        const NDArray all = values_of(random, {offset + bound * width}, dtype), chosen = random_rows(random, 9, bound);
+        const NDArray all = values_of(random, {offset + bound * width}, dtype),
+                      chosen = random_rows(random, 9, bound);
         const auto part = [&](const NDArray& x) {
           return x.slice(0, {.begin = offset}).view_as({bound, width});
         };

@@ -48,7 +48,8 @@ TEST_CASE("sort, argsort, topk and kthvalue order NaN, zeros and equal elements 
 }
 
 TEST_CASE("many short lines are sorted, several by a block") {
-  for (const Shape& shape : {Shape{600, 1}, {1100, 2}, {700, 3}, {129, 8}, {65, 17}, {33, 33}, {17, 64}, {9, 128}, {4, 512}}) {
+  for (const Shape& shape :
+       {Shape{600, 1}, {1100, 2}, {700, 3}, {129, 8}, {65, 17}, {33, 33}, {17, 64}, {9, 128}, {4, 512}}) {
     for (const DType dtype : {DType::i8, DType::f64}) {
       Random random(static_cast<std::uint64_t>(shape[0]));
       CAPTURE(shape.to_string());

@@ -56,8 +56,8 @@ template <class Bits> struct CopySquares {
     HEDDLE_SHARED(thread, square, Bits[kSide][kSide + 1]);  // columns begin in different banks
     const int lane = thread.lane(), step = thread.size() / kSide;
     for (long long i = thread.block_index().x; i < all.count(); i += thread.grid_dim().x) {
-      const long long line = i / all.across[0], first[2] = {(i - line * all.across[0]) * kSide,
-                                                            line % all.across[1] * kSide};
+      const long long line = i / all.across[0],
+                      first[2] = {(i - line * all.across[0]) * kSide, line % all.across[1] * kSide};
       long long at[2];
       all.others.locate(line / all.across[1], at);
       for (int row = thread.warp(); row < kSide; row += step) {
@@ -125,7 +125,8 @@ bool squares_of(const on_gpu::Layout<2>& layout, Squares& all) {
     if (std::llabs(layout.steps[d][0]) <= std::llabs(layout.steps[fastest][0])) fastest = d;
   const bool neighbours = std::llabs(layout.steps[fastest][0]) == 1 && std::llabs(layout.steps[last][1]) == 1;
   constexpr long long kLeast = 8;
-  if (!neighbours || fastest == last || layout.sizes[fastest] < kLeast || layout.sizes[last] < kLeast) return false;
+  if (!neighbours || fastest == last || layout.sizes[fastest] < kLeast || layout.sizes[last] < kLeast)
+    return false;
   all.others = layout;
   all.others.dims = 0;
   for (int d = 0; d < layout.dims; ++d) {
@@ -134,7 +135,8 @@ bool squares_of(const on_gpu::Layout<2>& layout, Squares& all) {
     all.others.sizes[to] = layout.sizes[d];
     for (int k = 0; k < 2; ++k) all.others.steps[to][k] = layout.steps[d][k];
   }
-  if (all.others.dims == 0) all.others.sizes[0] = 1, all.others.steps[0][0] = all.others.steps[0][1] = 0, all.others.dims = 1;
+  if (all.others.dims == 0)
+    all.others.sizes[0] = 1, all.others.steps[0][0] = all.others.steps[0][1] = 0, all.others.dims = 1;
   const int axes[2] = {fastest, last};
   for (int axis = 0; axis < 2; ++axis) {
     all.sizes[axis] = layout.sizes[axes[axis]];

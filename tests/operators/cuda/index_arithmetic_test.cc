@@ -47,7 +47,8 @@ TEST_CASE("the end of a run of equal keys is found") {
 }
 
 TEST_CASE("elements of images are found whose sizes or numbers need more than 32 bits") {
-  const long long shapes[][3] = {{1, 1, k32}, {1, k32 + 1, 2}, {k32, 1, 1}, {3, 5, 7}, {1, 1, 1}, {1, 40000, 70000}};
+  const long long shapes[][3] = {{1, 1, k32}, {1, k32 + 1, 2}, {k32, 1, 1},
+                                 {3, 5, 7},   {1, 1, 1},       {1, 40000, 70000}};
   for (const auto& sizes : shapes) {
     for (const long long index : {0ll, 5ll, 100ll, 0x7fffffffll, 0x80000000ll, k32 - 1, k32, k32 * 3 + 17}) {
       CAPTURE(sizes[0]);

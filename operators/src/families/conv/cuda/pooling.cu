@@ -50,8 +50,7 @@ HEDDLE_DEVICE Range windows_of(const Pooling& p, int axis, long long i) {
     return {first, last};
   }
   const long long at = i + p.padding[axis], reach = (p.kernel[axis] - 1) * p.dilation[axis];
-  const long long first =
-      at <= reach ? 0 : divide(at - reach + p.stride[axis] - 1, p.stride[axis]).whole;
+  const long long first = at <= reach ? 0 : divide(at - reach + p.stride[axis] - 1, p.stride[axis]).whole;
   return {first, least(divide(at, p.stride[axis]).whole, out - 1)};
 }
 HEDDLE_DEVICE bool holds(const Span& span, long long i, long long dilation) {
@@ -281,7 +280,8 @@ template <class T> struct AvgPlanes {
     HEDDLE_SHARED(thread, sums, double[kGroups]);
     HEDDLE_SHARED(thread, filled, bool[kGroups]);
     const int group = thread.rank() / kLanes, tree = group % (1 << levels);
-    const long long plane = static_cast<long long>(thread.block_index().x) * (kGroups >> levels) + (group >> levels);
+    const long long plane =
+        static_cast<long long>(thread.block_index().x) * (kGroups >> levels) + (group >> levels);
     long long begin = 0, count = volume_of(p.in);
     const long long first = plane * count;
     bool mine = plane < p.planes;  // a range that is divided no more is the first subtree's
@@ -363,7 +363,8 @@ bool is_whole(const Pooling& p) {
 template <class T> const char* avg_planes(void* stream, const Pooling& p) {
   using Kernel = AvgPlanes<T>;
   Kernel kernel{p, 0};
-  while (kernel.levels < Kernel::kMostLevels && p.in[0] * p.in[1] * p.in[2] > kLeaf << kernel.levels) ++kernel.levels;
+  while (kernel.levels < Kernel::kMostLevels && p.in[0] * p.in[1] * p.in[2] > kLeaf << kernel.levels)
+    ++kernel.levels;
   const long long planes = Kernel::kGroups >> kernel.levels;
   return launch_grid(stream, dim3(static_cast<unsigned>((p.planes + planes - 1) / planes)), kernel);
 }
@@ -377,7 +378,8 @@ const char* launch_max_pool_backward(void* stream, const Pooling& p) {
   return launch_over_elements<MaxPoolBackward>(stream, p, planes_of(p, p.in));
 }
 const char* launch_avg_pool(void* stream, const Pooling& p) {
-  if (is_whole(p)) return Type{p.type} == Type::f64 ? avg_planes<Doubles>(stream, p) : avg_planes<Floats>(stream, p);
+  if (is_whole(p))
+    return Type{p.type} == Type::f64 ? avg_planes<Doubles>(stream, p) : avg_planes<Floats>(stream, p);
   const bool small = p.most[0] * p.most[1] * p.most[2] <= kSmall && p.most[2] < p.in[2];
   if (small) return launch_over_elements<AvgPoolSmall>(stream, p, planes_of(p, p.out));
   return launch_over_elements<AvgPoolAny>(stream, p, planes_of(p, p.out));

@@ -37,11 +37,13 @@ HEDDLE_DEVICE inline float widened(std::uint16_t bits, Type type) {
   return type == Type::f16 ? on_gpu::widen(on_gpu::F16{bits}) : on_gpu::widen(on_gpu::BF16{bits});
 }
 HEDDLE_DEVICE inline std::uint16_t narrowed(float value, Type type) {
-  return type == Type::f16 ? on_gpu::narrow(value, on_gpu::F16{}).bits : on_gpu::narrow(value, on_gpu::BF16{}).bits;
+  return type == Type::f16 ? on_gpu::narrow(value, on_gpu::F16{}).bits
+                           : on_gpu::narrow(value, on_gpu::BF16{}).bits;
 }
 
 // Pack i of an array of elements that are computed as T, and of one of results.
-template <class T, int count> HEDDLE_DEVICE Pack<T, count> take_pack(const void* from, long long i, Type type) {
+template <class T, int count>
+HEDDLE_DEVICE Pack<T, count> take_pack(const void* from, long long i, Type type) {
   if constexpr (std::is_same_v<T, float>) {
     if (type == Type::f16 || type == Type::bf16) {
       const auto halves = static_cast<const Pack<std::uint16_t, count>*>(from)[i];
@@ -67,7 +69,8 @@ HEDDLE_DEVICE void put_pack(void* to, long long i, Type type, const Pack<R, coun
 
 // f on elements of type T with results of type R, which are y's elements as put() writes them.
 template <class F, class T, class R, int N> struct Map {
-  static constexpr int kPack = 16 / sizeof(T);  // elements that a thread loads at once: 16 bytes, or 8 of halves
+  static constexpr int kPack =
+      16 / sizeof(T);  // elements that a thread loads at once: 16 bytes, or 8 of halves
 
   on_gpu::Layout<N + 1> layout;
   const void* in[N];

@@ -26,12 +26,14 @@ template <class S> const char* scan_totals(void* stream, const Scan<S>& of) {
 template <class K> const char* launch_scan(void* stream, K kernel, long long blocks, ScratchBlocks& scratch) {
   using P = typename K::P;
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(kernel.parts.count));
-  if (kernel.parts.count > 1) {
-    kernel.totals = scratch.take_array<P>(kernel.parts.count * kernel.lines.outer * kernel.lines.inner);
-    kernel.only_totals = true;
-    if (const char* problem = launch_grid(stream, grid, kernel)) return problem;
-    if (const char* problem = scan_totals(stream, kernel)) return problem;
-    kernel.only_totals = false;
+  if constexpr (!decltype(kernel.scan)::kInOrder) {
+    if (kernel.parts.count > 1) {
+      kernel.totals = scratch.take_array<P>(kernel.parts.count * kernel.lines.outer * kernel.lines.inner);
+      kernel.only_totals = true;
+      if (const char* problem = launch_grid(stream, grid, kernel)) return problem;
+      if (const char* problem = scan_totals(stream, kernel)) return problem;
+      kernel.only_totals = false;
+    }
   }
   return launch_grid(stream, grid, kernel);
 }

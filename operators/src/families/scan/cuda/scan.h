@@ -15,7 +15,7 @@ template <class S> struct Scan {
   S scan;
   ScanLines lines;
   Parts parts;
-  P* totals;         // parts x lines, what each part, then what those before it are joined to; null if there is one part
+  P* totals;  // parts x lines, what each part, then what those before it are joined to; null if there is one part
   bool only_totals;  // the first launch
 
   HEDDLE_DEVICE long long count() const { return lines.outer * lines.inner; }
