@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -92,9 +93,11 @@ TEST_CASE("transposes of all sizes are copied on the GPU, from any element on") 
       CAPTURE(shape.to_string());
       const std::int64_t offset = static_cast<std::int64_t>(random() % 4), count = element_count(shape);
       const NDArray all = random_array(random, {offset + count}, dtype), other = all.copy_to(gpu(0));
-      Dims axes = Dims::filled(shape.size(), 0);
-      for (int d = 0; d < shape.size(); ++d) axes[d] = d;
-      std::shuffle(axes.begin(), axes.end(), random);
+      std::vector<int> order(static_cast<std::size_t>(shape.size()));
+      std::iota(order.begin(), order.end(), 0);
+      std::shuffle(order.begin(), order.end(), random);
+      Dims axes;
+      for (const int axis : order) axes.push_back(axis);
       const auto turned = [&](const NDArray& x, bool reversed) {
         const NDArray image = x.slice(0, {.begin = offset}).view(shape).permuted(axes);
         return reversed ? image.slice(-1, {.step = -1}).slice(0, {.step = -1}) : image;

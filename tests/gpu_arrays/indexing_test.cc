@@ -355,9 +355,9 @@ TEST_CASE("an index out of range is the CPU's error, of the first one") {
   });
   check_error([&](Device on) { return take(zeros({0, 2}, DType::f32, on), indices({0}, {1}, on)); });
   for (const bool falling : {false, true}) {  // of many wrong indices the first one counts
-    const NDArray many = falling ? arange(4000, 1000, -1, DType::i64) : arange(1, 3001, 1, DType::i64);
-    check_error([&](Device on) { return take(x(on), many.copy_to(on)); });
-    check_error([&](Device on) { return one_hot(many.copy_to(on), 3); });
+    const NDArray wrong = falling ? arange(4000, 1000, -1, DType::i64) : arange(1, 3001, 1, DType::i64);
+    check_error([&](Device on) { return take(x(on), wrong.copy_to(on)); });
+    check_error([&](Device on) { return one_hot(wrong.copy_to(on), 3); });
   }
   check_error([&](Device on) { return take(zeros({2, 0}, DType::f32, on), indices({5}, {1}, on)); });
   check_error([&](Device on) { return masked_scatter(x(on), x(on) > 2, ones({4}, DType::f32, on)); });

@@ -75,9 +75,9 @@ template <class S> struct ScanTotals : ScanRows<S> {
   using P = typename S::Partial;
 
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
-    const long long lines = this->count(), block = thread.block_index().x;
+    const long long all = this->count(), block = thread.block_index().x;
     const long long line = this->by_blocks ? block : block * (kTeamThreads / on_gpu::kWarp) + thread.warp();
-    if (line >= lines) return;  // the whole warp
+    if (line >= all) return;  // the whole warp
     const int team = this->by_blocks ? kTeamThreads : on_gpu::kWarp;
     const long long own = this->by_blocks ? thread.rank() : thread.lane();
     P carry = this->scan.start();
@@ -86,7 +86,7 @@ template <class S> struct ScanTotals : ScanRows<S> {
       HEDDLE_UNROLL
       for (int j = 0; j < 4; ++j) {
         const long long part = tile + 4 * own + j;
-        const P value = part < this->parts.count ? this->totals[part * lines + line] : this->scan.start();
+        const P value = part < this->parts.count ? this->totals[part * all + line] : this->scan.start();
         values[j] = j == 0 ? value : this->scan(values[j - 1], value);
       }
       P before = this->scan_team(thread, values[3], carry);
@@ -94,7 +94,7 @@ template <class S> struct ScanTotals : ScanRows<S> {
       for (int j = 0; j < 4; ++j) {
         const long long part = tile + 4 * own + j;
         if (part < this->parts.count)
-          this->totals[part * lines + line] = j == 0 ? before : this->scan(before, values[j - 1]);
+          this->totals[part * all + line] = j == 0 ? before : this->scan(before, values[j - 1]);
       }
     }
   }
