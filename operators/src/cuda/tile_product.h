@@ -18,19 +18,11 @@
 #pragma once
 
 #include "cuda/arithmetic.h"
+#include "cuda/tile.h"
 #include "gpu/kernel.h"
 #include "gpu/layout.h"
 
 namespace heddle::cuda_kernels {
-
-constexpr int kTileThreads = 256, kTileSide = 16;  // the threads of a block are a square
-
-template <class Sum, int kTile, int kStep> struct alignas(16) Tiles {
-  static constexpr int kRow = kTile + static_cast<int>(16 / sizeof(Sum));  // rows begin in different banks
-  alignas(16) Sum left[kStep][kRow];
-  alignas(16) Sum right[kStep][kRow];
-};
-template <class Sum> struct alignas(16) Four { Sum values[4]; };
 
 // kMicro * kMicro elements a thread, in squares of 4 * 4; kStep places of k at a time.
 template <class P, int kMicro, int kStep> struct TileProduct {
