@@ -92,11 +92,9 @@ TEST_CASE("one op updates many weights on a GPU") {
       std::vector<NDArray> grads;
       for (int i = 0; i < count; ++i) {
         const DType dtype = i % 5 == 4 ? DType::f64 : DType::f32;
-        const std::int64_t size =
-            count > 60 && i == 7 ? 270000 : 1 + i * 5;  // more than one element a thread
-        const NDArray weight = from.normal({size}, 0, 1, dtype, device);
+        const NDArray weight = from.normal({1 + i * 5}, 0, 1, dtype, device);
         list->arrays.push_back(arrays_of(rule, *params, weight));
-        grads.push_back(from.normal({size}, 0, 1, dtype, device));
+        grads.push_back(from.normal({1 + i * 5}, 0, 1, dtype, device));
         if (i == 5) push_update(rule, list->arrays.back(), grads.back(), UpdateCall{params, 0.1, 1});
         const UpdatedArrays& arrays = list->arrays.back();
         list->changed.push_back(arrays.weight), list->changed.push_back(arrays.updates);
@@ -112,6 +110,30 @@ TEST_CASE("one op updates many weights on a GPU") {
       CHECK(within(here->arrays[i].weight, there->arrays[i].weight, most, most));
     }
   }
+  CHECK(problems() == "");
+}
+
+TEST_CASE("one op updates weights on a GPU that have more elements than its threads") {
+  const OptimizerRule* rule = nullptr;
+  for (const OptimizerRule& one : optimizer_rules())
+    if (one.name == "sgd") rule = &one;
+  REQUIRE(rule);
+  const auto params = params_of(*rule, {});
+  const auto run = [&](Device device) {
+    auto list = std::make_shared<UpdateList>();
+    std::vector<NDArray> grads;
+    for (const std::int64_t size : {5, 270000}) {
+      list->arrays.push_back(arrays_of(*rule, *params, arange(size, DType::f32, device)));
+      grads.push_back(full({size}, 0.5, DType::f32, device));
+      list->changed.push_back(list->arrays.back().weight);
+      list->changed.push_back(list->arrays.back().updates);
+    }
+    push_update(*rule, list, grads, UpdateCall{params, 0.1, 1});
+    return list;
+  };
+  const auto here = run(cpu()), there = run(gpu(0));
+  for (std::size_t i = 0; i < 2; ++i)
+    CHECK(within(here->arrays[i].weight, there->arrays[i].weight, ulps_of(DType::f32, 64), 0));
   CHECK(problems() == "");
 }
 
