@@ -41,9 +41,16 @@ function(heddle_kernels target)
   target_sources(${target} PRIVATE ${ARGN})
   # AddressSanitizer's second stack for locals would be made anew for every CUDA thread.
   set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
-  if(HEDDLE_SANITIZE MATCHES address)
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "-O1;--param=asan-use-after-return=0")
+  # GPUs refuse addresses that are no multiple of what is loaded. Without the library of a sanitizer such an access is a
+  # trap, which the emulated GPU reports.
+  set(options -fsanitize=alignment)
+  if(NOT HEDDLE_SANITIZE MATCHES undefined)
+    list(APPEND options -fsanitize-undefined-trap-on-error)
   endif()
+  if(HEDDLE_SANITIZE MATCHES address)
+    list(APPEND options -O1 --param=asan-use-after-return=0)
+  endif()
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}")
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/engine/src)
   target_include_directories(${target} SYSTEM PRIVATE ${HEDDLE_CUDA_HEADERS})
 endfunction()

@@ -225,6 +225,9 @@ TEST_CASE("faults of a kernel, and writes behind its shared memory, are sticky e
                  "thread (5,0,0): an access to (nil)"));
   int host = 0;
   CHECK(contains(problem_of(Faults{&host, 0}, cudaErrorIllegalAddress), "a division by zero"));
+  alignas(8) char bytes[12] = {};
+  CHECK(contains(problem_of(Faults{reinterpret_cast<int*>(bytes + 2), 1}, cudaErrorMisalignedAddress),
+                 "thread (5,0,0): an access to an address that is no multiple of its size"));
   CHECK(contains(problem_of(WritesBehindShared{}, cudaErrorIllegalAddress),
                  "a thread wrote behind the shared variable 'dynamic' of 64 bytes"));
 }

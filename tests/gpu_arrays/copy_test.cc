@@ -1,6 +1,8 @@
 // Copies, conversions, fills and ranges on GPUs have the values of the CPU.
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -73,6 +75,44 @@ TEST_CASE("views with strides, reversed, transposed and broadcast, are copied on
   there[0].permuted({1, 0, 2}).assign(x[1].permuted({1, 0, 2}));  // from the CPU
   x[0].permuted({1, 0, 2}).assign(x[1].permuted({1, 0, 2}));
   CHECK(bytes_of(there) == bytes_of(x));
+  CHECK(problems() == "");
+}
+
+TEST_CASE("transposes of all sizes are copied on the GPU, from any element on") {
+  std::mt19937_64 random(9);
+  for (const DType dtype : {DType::u8, DType::f16, DType::f32, DType::f64}) {
+    for (const Shape& shape : {Shape{7, 40},
+                               {8, 8},
+                               {32, 32},
+                               {33, 65},
+                               {1, 31, 100},
+                               {3, 40, 9},
+                               {2, 10, 3, 33},
+                               {9, 2, 5, 12}}) {
+      CAPTURE(name_of(dtype));
+      CAPTURE(shape.to_string());
+      const std::int64_t offset = static_cast<std::int64_t>(random() % 4), count = element_count(shape);
+      const NDArray all = random_array(random, {offset + count}, dtype), other = all.copy_to(gpu(0));
+      std::vector<int> order(static_cast<std::size_t>(shape.size()));
+      std::iota(order.begin(), order.end(), 0);
+      std::shuffle(order.begin(), order.end(), random);
+      Dims axes;
+      for (const int axis : order) axes.push_back(axis);
+      const auto turned = [&](const NDArray& x, bool reversed) {
+        const NDArray image = x.slice(0, {.begin = offset}).view(shape).permuted(axes);
+        return reversed ? image.slice(-1, {.step = -1}).slice(0, {.step = -1}) : image;
+      };
+      for (const bool reversed : {false, true}) {
+        const NDArray here = turned(all, reversed), there = turned(other, reversed);
+        CHECK(bytes_of(there.copy()) == bytes_of(here));
+        const NDArray to = zeros({offset + count}, dtype), to_there = zeros({offset + count}, dtype, gpu(0));
+        const NDArray plain = all.slice(0, {.begin = offset}).view(shape).permuted(axes).copy();
+        turned(to, reversed).assign(plain);
+        turned(to_there, reversed).assign(plain.copy_to(gpu(0)));
+        CHECK(bytes_of(to_there) == bytes_of(to));
+      }
+    }
+  }
   CHECK(problems() == "");
 }
 

@@ -92,6 +92,27 @@ TEST_CASE("binary operators on a GPU have the values of the CPU") {
   CHECK(problems() == "");
 }
 
+TEST_CASE("dense arrays of all sizes, from any element on, have the values of the CPU") {
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::i16}) {
+    Random random(static_cast<std::uint64_t>(dtype));
+    const NDArray all = random_values(random, {60}, dtype), other = all.copy_to(gpu(0));
+    for (const std::int64_t begin : {0, 1, 2, 3, 4, 6, 8}) {
+      for (const std::int64_t size : {1, 3, 4, 7, 8, 9, 33}) {
+        CAPTURE(name_of(dtype));
+        CAPTURE(begin);
+        CAPTURE(size);
+        const auto call = [&](const NDArray& x) {
+          const NDArray a = x.slice(0, {.begin = begin, .end = begin + size}),
+                        b = x.slice(0, {.begin = 16, .end = 16 + size});
+          return maximum(a + b, a * 3);
+        };
+        CHECK(same_bits(call(all), call(other)));
+      }
+    }
+  }
+  CHECK(problems() == "");
+}
+
 TEST_CASE("where() on a GPU has the values of the CPU") {
   for (int seed = 0; seed < 60; ++seed) {
     Random random(static_cast<std::uint64_t>(seed));

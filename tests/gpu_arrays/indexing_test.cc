@@ -31,6 +31,8 @@ Pair floats(Random& random, const Shape& shape, DType dtype = DType::f32) {
   return {x, x.copy_to(gpu(0))};
 }
 
+Pair floats_of_zero(DType dtype) { return {zeros({5}, dtype), zeros({5}, dtype, gpu(0))}; }
+
 DType random_index_dtype(Random& random) {
   const DType dtypes[] = {DType::i64, DType::i32, DType::i16, DType::u8, DType::u32, DType::u64};
   return dtypes[random() % std::size(dtypes)];
@@ -91,6 +93,28 @@ template <class F> void check_error(const F& call) {
     found = without_call_site(error.what());
   }
   CHECK(found == wanted);
+}
+
+TEST_CASE("elements of an index that is there often are added up in the CPU's order") {
+  Random random(77);
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16}) {
+    for (const std::int64_t count : {65, 71, 72, 200, 1500}) {
+      CAPTURE(count);
+      std::vector<std::int64_t> list;
+      for (std::int64_t i = 0; i < count; ++i)
+        list.push_back(random() % 10 == 0 ? static_cast<std::int64_t>(random() % 5) : 2);
+      const NDArray rows = array(list, {count});
+      const Pair at{rows, rows.copy_to(gpu(0))}, values = floats(random, {count}, dtype),
+                                                 table = floats(random, {5, 3}, dtype);
+      CHECK(same([&](bool there) {
+        return scatter_add(of(floats_of_zero(dtype), there), of(at, there), of(values, there), 0);
+      }));
+      CHECK(same_gradients({table}, [&](const std::vector<NDArray>& x) {
+        return embedding(x[0], of(at, x[0].device() == gpu(0)));
+      }));
+    }
+  }
+  CHECK(problems() == "");
 }
 
 TEST_CASE("take, embedding, one_hot and gather read the CPU's elements") {
@@ -330,6 +354,11 @@ TEST_CASE("an index out of range is the CPU's error, of the first one") {
     return index_add(x(on), indices(many, {200}, on), ones({200, 4}, DType::f32, on));
   });
   check_error([&](Device on) { return take(zeros({0, 2}, DType::f32, on), indices({0}, {1}, on)); });
+  for (const bool falling : {false, true}) {  // of many wrong indices the first one counts
+    const NDArray wrong = falling ? arange(4000, 1000, -1, DType::i64) : arange(1, 3001, 1, DType::i64);
+    check_error([&](Device on) { return take(x(on), wrong.copy_to(on)); });
+    check_error([&](Device on) { return one_hot(wrong.copy_to(on), 3); });
+  }
   check_error([&](Device on) { return take(zeros({2, 0}, DType::f32, on), indices({5}, {1}, on)); });
   check_error([&](Device on) { return masked_scatter(x(on), x(on) > 2, ones({4}, DType::f32, on)); });
   const auto bag = [&](std::vector<std::int64_t> at, std::vector<std::int64_t> offsets, Device on) {

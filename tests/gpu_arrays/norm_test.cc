@@ -68,6 +68,21 @@ TEST_CASE("group_norm on a GPU is the CPU's but for roundings") {
   CHECK(problems() == "");
 }
 
+TEST_CASE("few long rows are cut into parts on a GPU") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16}) {
+    CAPTURE(name_of(dtype));
+    Random random(8);
+    const Arrays given = arguments(random, {{2, 17000}, {17000}}, dtype);
+    CHECK(same_gradients([](const Arrays& a) { return layer_norm(a[0], a[1], a[2], 1); }, given, kFactor));
+    CHECK(same_gradients([](const Arrays& a) { return layer_norm(a[0], {}, {}, 1); }, {given[0]}, kFactor));
+    CHECK(same_gradients([](const Arrays& a) { return rms_norm(a[0], a[1], 1); }, {given[0], given[1]},
+                         kFactor));
+    CHECK(same_gradients([](const Arrays& a) { return group_norm(a[0], 2, a[1], a[2]); },
+                         arguments(random, {{2, 4, 8500}, {4}}, dtype), kFactor));
+  }
+  CHECK(problems() == "");
+}
+
 TEST_CASE("batch_norm on a GPU, its statistics and its gradients are the CPU's but for roundings") {
   for (const Problem& problem :
        {Problem{{8, 4}, {4}}, Problem{{300, 40}, {40}}, Problem{{5000, 3}, {3}}, Problem{{3, 4, 5, 6}, {4}},

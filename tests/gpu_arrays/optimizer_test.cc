@@ -113,6 +113,30 @@ TEST_CASE("one op updates many weights on a GPU") {
   CHECK(problems() == "");
 }
 
+TEST_CASE("one op updates weights on a GPU that have more elements than its threads") {
+  const OptimizerRule* rule = nullptr;
+  for (const OptimizerRule& one : optimizer_rules())
+    if (one.name == "sgd") rule = &one;
+  REQUIRE(rule);
+  const auto params = params_of(*rule, {});
+  const auto run = [&](Device device) {
+    auto list = std::make_shared<UpdateList>();
+    std::vector<NDArray> grads;
+    for (const std::int64_t size : {5, 270000}) {
+      list->arrays.push_back(arrays_of(*rule, *params, arange(size, DType::f32, device)));
+      grads.push_back(full({size}, 0.5, DType::f32, device));
+      list->changed.push_back(list->arrays.back().weight);
+      list->changed.push_back(list->arrays.back().updates);
+    }
+    push_update(*rule, list, grads, UpdateCall{params, 0.1, 1});
+    return list;
+  };
+  const auto here = run(cpu()), there = run(gpu(0));
+  for (std::size_t i = 0; i < 2; ++i)
+    CHECK(within(here->arrays[i].weight, there->arrays[i].weight, ulps_of(DType::f32, 64), 0));
+  CHECK(problems() == "");
+}
+
 // Leaves with gradients, of which number `odd` is f64.
 std::vector<NDArray> leaves_on(Device device, double scale = 1) {
   Generator from(3);

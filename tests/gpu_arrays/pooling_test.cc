@@ -82,6 +82,29 @@ TEST_CASE("avg_pool on a GPU has the values of the CPU") {
   CHECK(problems() == "");
 }
 
+TEST_CASE("means of whole planes on a GPU have the values of the CPU") {
+  const auto mean = [](const NDArray& x) { return adaptive_avg_pool2d(x, 1); };
+  for (const Shape& shape : {Shape{3, 11, 7, 7},
+                             {1, 1, 1, 1},
+                             {2, 5, 8, 16},
+                             {1, 3, 3, 43},
+                             {2, 9, 16, 17},
+                             {1, 1, 1, 257},
+                             {1, 2, 5, 103},
+                             {1, 1, 70, 71},
+                             {1, 2, 100, 121}})
+    compare_pool(mean, shape);
+  compare_pool([](const NDArray& x) { return adaptive_avg_pool3d(x, 1); }, {1, 3, 5, 9, 11});
+  compare_pool([](const NDArray& x) { return avg_pool2d(x, {{17, 14}, 1, {3, 1}}); }, {2, 2, 11, 12});
+  compare_pool([](const NDArray& x) { return avg_pool2d(x, {{16, 14}, 1, {3, 1}, false}); }, {2, 2, 10, 12});
+  compare_pool(
+      [](const NDArray& x) {
+        return avg_pool2d(x, {{9, 12}, {5, 1}, {2, 0}});
+      },
+      {2, 2, 8, 12});  // 7 rows of 8
+  CHECK(problems() == "");
+}
+
 TEST_CASE("pooling of no images on a GPU") {
   const NDArray x = zeros({0, 3, 6, 6}, DType::f32, gpu(0));
   CHECK(max_pool2d(x).shape() == Shape{0, 3, 3, 3});

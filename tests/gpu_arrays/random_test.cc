@@ -162,6 +162,21 @@ TEST_CASE("distributions on a GPU have the numbers of the CPU") {
   CHECK(problems() == "");
 }
 
+TEST_CASE("categorical samples of few and of many classes are the CPU's") {
+  for (const std::int64_t n : {1, 2, 3, 5, 33, 1000, 1025, 4100}) {
+    CAPTURE(n);
+    Generator from(static_cast<std::uint64_t>(n));
+    NDArray logits = from.normal({3, n}, 0, 2, DType::f64);
+    if (n > 2) logits.slice(1, {.begin = 1, .step = 3}).fill(-INFINITY);
+    const std::int64_t samples = n < 100 ? 200 : 5;
+    Generator here(4), there(4);
+    here.set_position(0xfffffffful), there.set_position(0xfffffffful);
+    CHECK(different(categorical(logits, samples, here), categorical(logits.copy_to(gpu(0)), samples, there),
+                    0) <= 1);
+  }
+  CHECK(problems() == "");
+}
+
 std::string failure_of(const NDArray& array) {
   try {
     array.wait();
@@ -186,6 +201,13 @@ TEST_CASE("parameters out of their range are refused on a GPU in the CPU's words
         failure_of(gamma({3, 40}, on(shares), on(rates), DType::f64, device, from)),
         failure_of(binomial({3, 40}, 5, on(shares), DType::i64, device, from)),
         failure_of(categorical(on(logits), 2, from)), failure_of(categorical(on(shares), 2, from))};
+    NDArray many = ones({3, 3000}, DType::f64);  // the first wrong one of a row counts
+    many.slice(1, {.begin = 2998}).fill(NAN);
+    for (const std::int64_t column : {2100, 1700}) {
+      many.slice(0, {.begin = 1, .end = 2}).slice(1, {.begin = column, .step = 70}).fill(INFINITY);
+      all.push_back(failure_of(categorical(on(many), 1, from)));
+      many.slice(0, {.begin = 0, .end = 1}).fill(-INFINITY);
+    }
     return all;
   };
   const auto here = run(cpu()), there = run(gpu(0));

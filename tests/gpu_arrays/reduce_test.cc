@@ -98,6 +98,27 @@ TEST_CASE("sums on a GPU are the CPU's but for roundings") {
   CHECK(problems() == "");
 }
 
+TEST_CASE("dense arrays of all sizes, from any element on, are reduced") {
+  for (const DType dtype : kAllDTypes) {
+    Random random(static_cast<std::uint64_t>(dtype));
+    const NDArray all = random_values(random, {80}, dtype), other = all.copy_to(gpu(0));
+    for (const std::int64_t begin : {0, 1, 2, 3, 4}) {
+      for (const std::int64_t size : {4, 7, 16, 70}) {
+        CAPTURE(name_of(dtype));
+        CAPTURE(begin);
+        CAPTURE(size);
+        const NDArray here = all.slice(0, {.begin = begin, .end = begin + size}),
+                      there = other.slice(0, {.begin = begin, .end = begin + size});
+        CHECK(same_bits(count_nonzero(here), count_nonzero(there)));
+        CHECK(same_bits(argmax(here), argmax(there)));
+        CHECK(same_bits(max(here), max(there)));
+        if (!is_floating(dtype)) CHECK(same_bits(sum(here), sum(there)));
+      }
+    }
+  }
+  CHECK(problems() == "");
+}
+
 TEST_CASE("places of largest elements on a GPU are the CPU's") {
   for (int seed = 0; seed < 52; ++seed) {
     CAPTURE(seed);

@@ -65,6 +65,32 @@ TEST_CASE("row-sparse arrays are made, retained, added up and made dense as on t
   CHECK(problems() == "");
 }
 
+TEST_CASE("rows that begin at any element of an array are retained") {
+  for (const DType dtype : {DType::f32, DType::f16, DType::f64}) {
+    for (const std::int64_t width : {2, 4, 8}) {
+      for (const std::int64_t offset : {0, 1, 2, 3}) {
+        CAPTURE(width);
+        CAPTURE(offset);
+        Random random(static_cast<std::uint64_t>(width + offset));
+        const std::int64_t bound = 20;
+        const NDArray all = values_of(random, {offset + bound * width}, dtype),
+                      chosen = random_rows(random, 9, bound);
+        const auto part = [&](const NDArray& x) {
+          return x.slice(0, {.begin = offset}).view_as({bound, width});
+        };
+        const NDArray here = part(all), there = part(all.copy_to(gpu(0)));
+        CHECK(same_rows(retain(here, chosen), retain(there, chosen.copy_to(gpu(0)))));
+        const auto sparse = [&](const NDArray& x) {
+          return RowSparse({bound, width}, arange(bound, DType::i64, x.device()), x,
+                           full({1}, 20, DType::i64, x.device()));
+        };
+        CHECK(same_rows(retain(sparse(here), chosen), retain(sparse(there), chosen.copy_to(gpu(0)))));
+      }
+    }
+  }
+  CHECK(problems() == "");
+}
+
 template <class F> void check_error(const F& call) {
   std::string found[2];
   for (const Device device : {cpu(), gpu(0)}) {

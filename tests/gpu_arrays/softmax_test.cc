@@ -77,6 +77,31 @@ TEST_CASE("cross entropy and its gradient on a GPU are the CPU's but for roundin
   CHECK(problems() == "");
 }
 
+TEST_CASE("few long lines are cut into parts on a GPU") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const Shape& shape : {Shape{1, 17000}, Shape{3, 16385}, Shape{17000, 2}, Shape{2, 17000, 2}}) {
+      CAPTURE(shape.to_string());
+      CAPTURE(name_of(dtype));
+      Random random(static_cast<std::uint64_t>(shape.size()));
+      const NDArray x = small_numbers(random, shape, dtype);
+      const int axis = shape[0] > 1000 ? 0 : 1;
+      CHECK(same_gradients([axis](const Arrays& a) { return softmax(a[0], axis); }, {x}));
+      CHECK(same_gradients([axis](const Arrays& a) { return log_softmax(a[0], axis); }, {x}, 4));
+    }
+    Random random(5);
+    const NDArray x = small_numbers(random, {3, 17000}, dtype),
+                  labels = array(std::vector<int>{16999, 0, 8000}, {3});
+    CHECK(same_gradients([](const Arrays& a) { return cross_entropy(a[0], a[1]); }, {x, labels}));
+    const NDArray special = random_values(random, {2, 17000}, dtype);
+    CHECK(near_sum(softmax(special, 1), softmax(special.copy_to(gpu(0)), 1), rounding_of(dtype)));
+  }
+  const NDArray none = full({1, 17000}, -INFINITY, DType::f32), last = none.copy();
+  last.slice(1, {.begin = 16000}).fill(2);
+  for (const NDArray& x : {none, last})
+    CHECK(near_sum(softmax(x, 1), softmax(x.copy_to(gpu(0)), 1), rounding_of(DType::f32)));
+  CHECK(problems() == "");
+}
+
 TEST_CASE("cross entropy on a GPU refuses labels outside of the classes without a wait of the host") {
   const NDArray x = zeros({100, 5}, DType::f32, gpu(0));
   for (const std::int64_t wrong : {5, -1}) {

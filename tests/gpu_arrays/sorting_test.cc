@@ -47,6 +47,21 @@ TEST_CASE("sort, argsort, topk and kthvalue order NaN, zeros and equal elements 
   CHECK(problems() == "");
 }
 
+TEST_CASE("many short lines are sorted, several by a block") {
+  for (const Shape& shape :
+       {Shape{600, 1}, {1100, 2}, {700, 3}, {129, 8}, {65, 17}, {33, 33}, {17, 64}, {9, 128}, {4, 512}}) {
+    for (const DType dtype : {DType::i8, DType::f64}) {
+      Random random(static_cast<std::uint64_t>(shape[0]));
+      CAPTURE(shape.to_string());
+      CAPTURE(name_of(dtype));
+      const Pair x = random_array(random, shape, dtype);
+      CHECK(same_bits(argsort(x.here, 1), argsort(x.there, 1)));
+      CHECK(same_bits(sort(x.here, 1, true), sort(x.there, 1, true)));
+    }
+  }
+  CHECK(problems() == "");
+}
+
 TEST_CASE("every dtype is sorted, in short lines and in long ones") {
   for (const DType dtype : kAllDTypes) {
     Random random(static_cast<std::uint64_t>(dtype) + 50);

@@ -48,6 +48,7 @@ template <class Flag, class Sink> struct Number {
         thread.block_index().x * kTile + static_cast<long long>(thread.warp()) * kRounds * on_gpu::kWarp;
     unsigned lanes[kRounds];
     int own = 0;
+    HEDDLE_UNROLL
     for (int k = 0; k < kRounds; ++k) {
       const long long i = first + k * on_gpu::kWarp + thread.lane();
       lanes[k] = thread.ballot(i < count && flag(i));
@@ -57,6 +58,7 @@ template <class Flag, class Sink> struct Number {
     thread.barrier();
     long long before = starts[thread.block_index().x];
     for (int k = 0; k < thread.warp(); ++k) before += warps[k];
+    HEDDLE_UNROLL
     for (int k = 0; k < kRounds; ++k) {
       const long long i = first + k * on_gpu::kWarp + thread.lane();
       const unsigned bits = lanes[k];

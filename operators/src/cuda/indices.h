@@ -44,9 +44,10 @@ struct IndexReader {
   on_gpu::Type type;
   bool is_unsigned, from_end;
 
-  // The index at an offset, counted from the front; -1 if it is out of range. `place` orders errors.
-  HEDDLE_DEVICE long long read(on_gpu::Thread& thread, long long offset, long long place,
-                               int kind = 0) const {
+  // The index at an offset, counted from the front; -1 if it is out of range. `place` orders errors. Of threads that read the
+  // same index one reports it.
+  HEDDLE_DEVICE long long read(on_gpu::Thread& thread, long long offset, long long place, int kind = 0,
+                               bool reports = true) const {
     unsigned long long given;
     if (is_unsigned) {
       given = on_gpu::load<unsigned long long>(data, offset, type);
@@ -57,7 +58,7 @@ struct IndexReader {
       if (index >= 0 && index < bound) return index;
       given = static_cast<unsigned long long>(value);
     }
-    if (slot) report(thread, slot, place, given, kind);
+    if (slot && reports) report(thread, slot, place, given, kind);
     return -1;
   }
 };
@@ -75,11 +76,12 @@ struct IndexSequence {
   on_gpu::Layout<2> layout;
   bool flat;
 
-  HEDDLE_DEVICE long long read(on_gpu::Thread& thread, long long i, long long place, int kind = 0) const {
-    if (flat) return reader.read(thread, i, place, kind);
+  HEDDLE_DEVICE long long read(on_gpu::Thread& thread, long long i, long long place, int kind = 0,
+                               bool reports = true) const {
+    if (flat) return reader.read(thread, i, place, kind, reports);
     long long at[2];
     layout.locate(i, at);
-    return reader.read(thread, at[0], place, kind);
+    return reader.read(thread, at[0], place, kind, reports);
   }
   HEDDLE_DEVICE long long read(on_gpu::Thread& thread, long long i) const { return read(thread, i, i); }
 };

@@ -42,4 +42,41 @@ HEDDLE_DEVICE inline void load_four(const void* from, long long at, on_gpu::Type
   for (int j = 0; j < 4; ++j) to[j] = on_gpu::load<As>(from, at + j, type);
 }
 
+// The bits of elements at ... at + 3 of 1, 2 or 4 bytes in one load. False if they are not aligned, or larger.
+HEDDLE_DEVICE inline bool load_four_bits(const void* from, long long at, int size, std::uint32_t (&to)[4]) {
+  if (size == 1) {
+    const auto* const x = static_cast<const std::uint8_t*>(from) + at;
+    if (!is_aligned<std::uint8_t, 4>(x)) return false;
+    const auto four = *reinterpret_cast<const Adjacent<std::uint8_t, 4>*>(x);
+    for (int j = 0; j < 4; ++j) to[j] = four.values[j];
+    return true;
+  }
+  if (size == 2) {
+    const auto* const x = static_cast<const std::uint16_t*>(from) + at;
+    if (!is_aligned<std::uint16_t, 4>(x)) return false;
+    const auto four = *reinterpret_cast<const Adjacent<std::uint16_t, 4>*>(x);
+    for (int j = 0; j < 4; ++j) to[j] = four.values[j];
+    return true;
+  }
+  const auto* const x = static_cast<const std::uint32_t*>(from) + at;
+  if (size != 4 || !is_aligned<std::uint32_t, 4>(x)) return false;
+  const auto four = *reinterpret_cast<const Adjacent<std::uint32_t, 4>*>(x);
+  for (int j = 0; j < 4; ++j) to[j] = four.values[j];
+  return true;
+}
+
+// What an element of these bits is: as a bool whether it is not 0, else an integer or bool as one of 64 bits.
+template <class V> HEDDLE_DEVICE inline V value_of_bits(std::uint32_t bits, on_gpu::Type type) {
+  using on_gpu::Type;
+  if constexpr (std::is_same_v<V, bool>) {
+    const bool half = type == Type::f16 || type == Type::bf16;
+    return (half ? bits & 0x7fff : type == Type::f32 ? bits & 0x7fffffff : bits) != 0;
+  } else {
+    if (type == Type::i8) return static_cast<V>(static_cast<std::int8_t>(bits));
+    if (type == Type::i16) return static_cast<V>(static_cast<std::int16_t>(bits));
+    if (type == Type::i32) return static_cast<V>(static_cast<std::int32_t>(bits));
+    return type == Type::boolean ? bits != 0 : bits;
+  }
+}
+
 }  // namespace heddle::cuda_kernels

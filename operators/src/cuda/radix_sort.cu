@@ -1,4 +1,4 @@
-// Short lines are sorted by one block each, in shared memory. Long ones by a radix sort, the lowest digit first: a pass counts the
+// Short lines are sorted in shared memory, as many by a block as fit. Long ones by a radix sort, the lowest digit first: a pass counts the
 // digits of each tile, scans the counts in the order (line, digit, tile), which are then where each tile's keys of a digit go, and
 // moves the keys. All steps are stable.
 #include <cstdint>
@@ -27,41 +27,50 @@ const char* launch_blocks(cudaStream_t stream, long long blocks, int threads, co
   return cudaGetErrorString(status);
 }
 
-// A bitonic sort of one line by (key, position), which is stable since positions differ. A block has half as many
-// threads as `padded`, the power of two from the length on.
+// Bitonic sorts by (key, position), which are stable since positions differ. A line takes `padded` places, the power of two from its
+// length on; a block sorts the lines of `items` places, a power of two up to kShort.
 template <class Key> struct SortShort {
   const Key* keys;
   Key* to_keys;
   unsigned* to_order;
-  int length, padded;
+  long long lines;
+  int length, padded, items;
 
+  // Where the key at a place of the block is; -1 if there is none.
+  HEDDLE_DEVICE long long place_of(on_gpu::Thread& thread, int i) const {
+    const long long line = static_cast<long long>(thread.block_index().x) * (items / padded) + i / padded;
+    const int at = i & (padded - 1);
+    return line < lines && at < length ? line * length + at : -1;
+  }
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
-    HEDDLE_SHARED(thread, items, Key[kShort]);
+    HEDDLE_SHARED(thread, sorted, Key[kShort]);
     HEDDLE_SHARED(thread, places, unsigned[kShort]);
-    const long long line = thread.block_index().x;
-    for (int i = thread.rank(); i < padded; i += thread.size()) {
-      items[i] = i < length ? keys[line * length + i] : static_cast<Key>(~Key{0});
-      places[i] = static_cast<unsigned>(i);
+    for (int i = thread.rank(); i < items; i += thread.size()) {
+      const long long from = place_of(thread, i);
+      sorted[i] = from >= 0 ? keys[from] : static_cast<Key>(~Key{0});
+      places[i] = static_cast<unsigned>(i & (padded - 1));
     }
     thread.barrier();
     for (int run = 2; run <= padded; run *= 2) {
       for (int by = run / 2; by > 0; by /= 2) {
-        for (int k = thread.rank(); k < padded / 2; k += thread.size()) {
+        for (int k = thread.rank(); k < items / 2; k += thread.size()) {
           const int a = 2 * k - (k & (by - 1)), b = a + by;
-          const bool after = items[a] > items[b] || (items[a] == items[b] && places[a] > places[b]);
-          if (after == ((a & run) == 0)) {
-            const Key item = items[a];
+          const bool after = sorted[a] > sorted[b] || (sorted[a] == sorted[b] && places[a] > places[b]);
+          if (after == ((a & (padded - 1) & run) == 0)) {
+            const Key item = sorted[a];
             const unsigned place = places[a];
-            items[a] = items[b], places[a] = places[b];
-            items[b] = item, places[b] = place;
+            sorted[a] = sorted[b], places[a] = places[b];
+            sorted[b] = item, places[b] = place;
           }
         }
         thread.barrier();
       }
     }
-    for (int i = thread.rank(); i < length; i += thread.size()) {
-      to_keys[line * length + i] = items[i];
-      to_order[line * length + i] = places[i];
+    for (int i = thread.rank(); i < items; i += thread.size()) {
+      const long long to = place_of(thread, i);
+      if (to < 0) continue;
+      to_keys[to] = sorted[i];
+      to_order[to] = places[i];
     }
   }
 };
@@ -120,6 +129,7 @@ template <class Key> struct MoveKeys {
   HEDDLE_DEVICE void rank_keys(on_gpu::Thread& thread, const Tile<Key>& tile, unsigned* counts,
                                unsigned (&ranks)[kRounds]) const {
     const int first = thread.warp() * kRounds * on_gpu::kWarp + thread.lane();
+    HEDDLE_UNROLL
     for (int k = 0; k < kRounds; ++k) {
       const int at = first + k * on_gpu::kWarp;
       const bool valid = at < tile.count;
@@ -155,6 +165,7 @@ template <class Key> struct MoveKeys {
       start += own;
     }
     thread.barrier();
+    HEDDLE_UNROLL
     for (int k = 0; k < kRounds; ++k) {
       const int at = (thread.warp() * kRounds + k) * on_gpu::kWarp + thread.lane();
       if (at >= tile.count) continue;
@@ -205,12 +216,15 @@ template <class Key>
 const char* sort_short(cudaStream_t stream, const SortJob& job, const Space& space, SortedKeys& sorted) {
   int padded = 2;
   while (padded < job.length) padded *= 2;
-  const int threads = padded / 2 < 32 ? 32 : padded / 2 > kBlockThreads ? kBlockThreads : padded / 2;
+  int items = padded;
+  while (items < kShort && items < job.lines * padded) items *= 2;
+  const long long blocks = (job.lines + items / padded - 1) / (items / padded);
+  const int threads = items / 2 < 32 ? 32 : items / 2 > kBlockThreads ? kBlockThreads : items / 2;
   sorted = {space.keys[1], space.order[1]};
   return launch_blocks(
-      stream, job.lines, threads,
+      stream, blocks, threads,
       SortShort<Key>{reinterpret_cast<const Key*>(space.keys[0]), reinterpret_cast<Key*>(space.keys[1]),
-                     space.order[1], static_cast<int>(job.length), padded});
+                     space.order[1], job.lines, static_cast<int>(job.length), padded, items});
 }
 
 template <class Key>

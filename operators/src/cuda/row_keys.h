@@ -34,4 +34,17 @@ HEDDLE_DEVICE inline long long count_below(const long long* list, long long coun
   return low;
 }
 
+// The end of the run of keys that are equal to key(i), in ascending order: near ends, of most runs, are found by few steps.
+template <class Key> HEDDLE_DEVICE long long run_end(long long i, long long count, const Key& key) {
+  const auto own = key(i);
+  long long low = i, step = 1;  // key(low) is equal
+  while (low + step < count && key(low + step) == own) low += step, step *= 2;
+  long long high = low + step < count ? low + step : count;  // beyond the run
+  while (low + 1 < high) {
+    const long long middle = low + (high - low) / 2;
+    (key(middle) == own ? low : high) = middle;
+  }
+  return high;
+}
+
 }  // namespace heddle::cuda_kernels

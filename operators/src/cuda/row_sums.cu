@@ -70,12 +70,22 @@ struct EndRows {
   }
 };
 
-// A thread has one element of a sorted entry, and works if the entry is the first of its index.
+// A thread has one element of a sorted entry, and works if the entry is the first of its index. It loads several elements before it
+// adds them in their order: of an index that many entries have, the loads would follow each other else.
 template <class T> struct SumRows {
   Sorted sorted;
   RowEntries entries;
   const long long* numbers;  // null: the result is dense, and sums begin with what is there
   T* to;
+  static constexpr int kAtOnce = 8;
+
+  HEDDLE_DEVICE T given(long long i, long long column) const {
+    const unsigned entry = sorted.order[i];
+    T value = static_cast<const T*>(sorted.rows[entry])[column];
+    if (entries.parts) value /= static_cast<T>(entries.parts[entries.part_of[entry]]);
+    if (entries.factors) value *= static_cast<const T*>(entries.factors)[entry];
+    return value;
+  }
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     const long long total = sorted.count * entries.width;
     for (long long at = thread.global_index(); at < total; at += thread.global_size()) {
@@ -85,13 +95,15 @@ template <class T> struct SumRows {
       const long long key = sorted.key(i);
       T* const sum = to + (numbers ? numbers[i] : key) * entries.width + place.rest;
       T value = numbers ? T{0} : *sum;
-      for (; i < sorted.count && sorted.key(i) == key; ++i) {
-        const unsigned entry = sorted.order[i];
-        T given = static_cast<const T*>(sorted.rows[entry])[place.rest];
-        if (entries.parts) given /= static_cast<T>(entries.parts[entries.part_of[entry]]);
-        if (entries.factors) given *= static_cast<const T*>(entries.factors)[entry];
-        value += given;
+      const long long end = run_end(i, sorted.count, [&](long long k) { return sorted.key(k); });
+      for (; i + kAtOnce <= end; i += kAtOnce) {
+        T values[kAtOnce];
+        HEDDLE_UNROLL
+        for (int k = 0; k < kAtOnce; ++k) values[k] = given(i + k, place.rest);
+        HEDDLE_UNROLL
+        for (int k = 0; k < kAtOnce; ++k) value += values[k];
       }
+      for (; i < end; ++i) value += given(i, place.rest);
       *sum = value;
     }
   }
@@ -191,7 +203,7 @@ const char* sum_entries(void* on, const RowEntries& entries, const SparseRows& y
   return sum_rows(stream, entries, sorted, space.numbers, y.values);
 }
 
-const char* copy_entries(void* on, const RowEntries& entries, const SparseRows* present,
+const char* copy_entries(void* on, const RowEntries& entries, const void* values, const SparseRows* present,
                          const SparseRows& y) {
   const auto stream = static_cast<cudaStream_t>(on);
   const Space space = space_of(entries);
@@ -203,7 +215,9 @@ const char* copy_entries(void* on, const RowEntries& entries, const SparseRows* 
     if (const char* problem = on_gpu::launch_over(stream, entries.count, find)) return problem;
   }
   if (const char* problem = number_rows(stream, space, sorted, y)) return problem;
-  const auto together = static_cast<unsigned long long>(entries.width * entries.element_bytes);
+  const auto together = static_cast<unsigned long long>(entries.width * entries.element_bytes) |
+                        reinterpret_cast<unsigned long long>(values) |
+                        reinterpret_cast<unsigned long long>(y.values);
   if (together % 8 == 0) return copy_rows<std::uint64_t>(stream, entries, sorted, space.numbers, y.values);
   if (together % 4 == 0) return copy_rows<std::uint32_t>(stream, entries, sorted, space.numbers, y.values);
   return copy_rows<std::uint16_t>(stream, entries, sorted, space.numbers, y.values);

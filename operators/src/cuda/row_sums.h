@@ -42,9 +42,9 @@ struct SparseRows {
 };
 // y = the sums of the entries, which begin with 0.
 const char* sum_entries(void* stream, const RowEntries& entries, const SparseRows& y);
-// y has the row of one entry for each index. Rows of other entries of that index are the same. With `present`, of the keys in
-// ascending order those count that are in it too, and entry rows are looked up there.
-const char* copy_entries(void* stream, const RowEntries& entries, const SparseRows* present,
-                         const SparseRows& y);
+// y has the row of one entry for each index. Rows of other entries of that index are the same. Rows lie one behind the other in
+// `values`. With `present`, of the keys in ascending order those count that are in it too, and entry rows are looked up there.
+const char* copy_entries(void* stream, const RowEntries& entries, const void* values,
+                         const SparseRows* present, const SparseRows& y);
 
 }  // namespace heddle::cuda_kernels

@@ -18,19 +18,11 @@
 #pragma once
 
 #include "cuda/arithmetic.h"
+#include "cuda/tile.h"
 #include "gpu/kernel.h"
 #include "gpu/layout.h"
 
 namespace heddle::cuda_kernels {
-
-constexpr int kTileThreads = 256, kTileSide = 16;  // the threads of a block are a square
-
-template <class Sum, int kTile, int kStep> struct alignas(16) Tiles {
-  static constexpr int kRow = kTile + static_cast<int>(16 / sizeof(Sum));  // rows begin in different banks
-  alignas(16) Sum left[kStep][kRow];
-  alignas(16) Sum right[kStep][kRow];
-};
-template <class Sum> struct alignas(16) Four { Sum values[4]; };
 
 // kMicro * kMicro elements a thread, in squares of 4 * 4; kStep places of k at a time.
 template <class P, int kMicro, int kStep> struct TileProduct {
@@ -59,11 +51,14 @@ template <class P, int kMicro, int kStep> struct TileProduct {
   static HEDDLE_DEVICE int place_of(int rank, int i, bool dense) {
     return dense ? rank % kStep : rank / kTile + i * (kTileThreads / kTile);
   }
-  template <bool left> HEDDLE_DEVICE void fetch(int rank, long long step, Share& share) const {
-    Point point = p.point(step * kStep + place_of(rank, 0, share.dense));
+  // The points of a step, which several threads need: some of them compute one each.
+  HEDDLE_DEVICE void find(int rank, long long step, Point (&points)[2][kStep]) const {
+    if (rank < kStep) points[step & 1][rank] = p.point(step * kStep + rank);
+  }
+  template <bool left> HEDDLE_DEVICE void fetch(int rank, const Point (&points)[kStep], Share& share) const {
     HEDDLE_UNROLL
     for (int i = 0; i < 4; ++i) {
-      if (i > 0 && !share.dense) point = p.point(step * kStep + place_of(rank, i, false));
+      const Point& point = points[place_of(rank, share.dense ? 0 : i, share.dense)];
       const Line& line = share.lines[i];
       share.next[i] = left ? p.a(line, point) : p.b(line, point);
     }
@@ -104,8 +99,8 @@ template <class P, int kMicro, int kStep> struct TileProduct {
   }
 
   // One tile: its batch, its part of the sums, its first row and column.
-  HEDDLE_DEVICE void tile(on_gpu::Thread& thread, Tile (&tiles)[2], long long batch, long long part,
-                          long long row, long long column) const {
+  HEDDLE_DEVICE void tile(on_gpu::Thread& thread, Tile (&tiles)[2], Point (&points)[2][kStep],
+                          long long batch, long long part, long long row, long long column) const {
     const int rank = thread.rank(), x = rank % kTileSide, y = rank / kTileSide;
     const long long begin = part * part_steps, end = begin + part_steps < steps ? begin + part_steps : steps;
     const bool computes = row + y * 4 < p.rows && column + x * 4 < p.columns;
@@ -118,13 +113,18 @@ template <class P, int kMicro, int kStep> struct TileProduct {
       b.lines[i] = p.b_line(batch, column + line_of(rank, i, b.dense));
     }
     Sum sums[kMicro][kMicro] = {};
-    if (begin < end) fetch<true>(rank, begin, a), fetch<false>(rank, begin, b);
+    if (begin < end) find(rank, begin, points);
+    if (begin + 1 < end) find(rank, begin + 1, points);
+    thread.barrier();
+    if (begin < end) fetch<true>(rank, points[begin & 1], a), fetch<false>(rank, points[begin & 1], b);
     for (long long step = begin; step < end; ++step) {
       Tile& now = tiles[step & 1];  // the other one may still be read
       keep(rank, a, now.left);
       keep(rank, b, now.right);
       thread.barrier();
-      if (step + 1 < end) fetch<true>(rank, step + 1, a), fetch<false>(rank, step + 1, b);
+      const long long next = step + 1;
+      if (next < end) fetch<true>(rank, points[next & 1], a), fetch<false>(rank, points[next & 1], b);
+      if (next + 1 < end) find(rank, next + 1, points);  // in the place of those of this step
       if (computes) multiply(now, x, y, sums);
     }
     HEDDLE_UNROLL
@@ -137,10 +137,11 @@ template <class P, int kMicro, int kStep> struct TileProduct {
 
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     HEDDLE_SHARED(thread, tiles, Tile[2]);
+    HEDDLE_SHARED(thread, points, Point[2][kStep]);
     for (long long block = thread.block_index().x; block < blocks; block += thread.grid_dim().x) {
       const long long row = block % down, others = block / down;  // neighbours share columns
       const long long column = others % across, rest = others / across;
-      tile(thread, tiles, rest % p.batches, rest / p.batches, row * kTile, column * kTile);
+      tile(thread, tiles, points, rest % p.batches, rest / p.batches, row * kTile, column * kTile);
       thread.barrier();
     }
   }

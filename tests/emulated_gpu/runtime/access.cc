@@ -45,12 +45,14 @@ void print(const std::string& text) {
 // In a kernel without sanitizers: the kernel ends, and its device has failed. Otherwise the fault is repeated for the
 // handler before, a sanitizer's or the system's.
 void on_fault(int signal, siginfo_t* info, void*) {
-  const std::string what = signal == SIGFPE
+  const bool misaligned = signal == SIGILL;  // kernels are compiled with such checks
+  const std::string what = misaligned ? "an access to an address that is no multiple of its size"
+                           : signal == SIGFPE
                                ? "a division by zero"
                                : "an access to " + describe_address(static_cast<char*>(info->si_addr));
   const bool sanitizer = with_asan() || with_tsan();
   if (in_kernel()) {
-    if (!sanitizer) fail_in_kernel(cudaErrorIllegalAddress, what);
+    if (!sanitizer) fail_in_kernel(misaligned ? cudaErrorMisalignedAddress : cudaErrorIllegalAddress, what);
     print("emulated GPU: a kernel faults: " + what + "\n");
   } else if (is_device_memory(info->si_addr)) {
     print(std::string("emulated GPU: the host uses memory of a device: ") + what + "\n");
@@ -100,7 +102,7 @@ void catch_faults() {
   // A fault in a kernel does not return from the handler, so the signal must not stay blocked.
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
   const std::lock_guard guard(handler_lock);
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE}) {
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
     struct sigaction before = {};
     sigaction(signal, nullptr, &before);
     if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction == on_fault) continue;

@@ -10,6 +10,7 @@
 
 #include <heddle/default_engine.h>
 #include <heddle/elementwise.h>
+#include <heddle/elementwise_math.h>
 #include <heddle/engine.h>
 #include <heddle/error.h>
 #include <heddle/operator_registry.h>
@@ -119,13 +120,16 @@ class Program {
     add(op.name, [&] { return std::get<NDArray>(call_operator(op, arguments).at(0)); });
   }
 
-  // Results that depend on libm are no operands of later steps.
+  // Results that depend on libm are no operands of later steps. A computed NaN has a sign on x86 and none on NVIDIA's GPUs, which
+  // signbit and copysign show: operands have NaN without a sign.
   template <class F> void add(const std::string& op, const F& call) {
     Step step{op};
     try {
       step.result = call();
       step.kind = operators_with_near_results().count(op) ? "libm" : "bits";
-      if (step.kind == "bits") values_.push_back(step.result);
+      if (step.kind == "bits")
+        values_.push_back(is_floating(step.result.dtype()) ? where(isnan(step.result), NAN, step.result)
+                                                           : step.result);
     } catch (const InvalidArgument&) {
     }
     steps_.push_back(step);

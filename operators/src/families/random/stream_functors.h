@@ -39,8 +39,10 @@ constexpr double kPi = 3.14159265358979323846;
 // Draws any number of random numbers without shifting those of other elements.
 class ElementStream {
  public:
-  HEDDLE_FUNCTOR ElementStream(std::uint64_t seed, std::uint64_t start, std::int64_t element)
-      : seed_(seed), position_(start + static_cast<std::uint64_t>(element)) {}
+  // Begins with draw 2 * block of the element.
+  HEDDLE_FUNCTOR ElementStream(std::uint64_t seed, std::uint64_t start, std::int64_t element,
+                               std::uint32_t block = 0)
+      : seed_(seed), position_(start + static_cast<std::uint64_t>(element)), block_(block) {}
 
   HEDDLE_FUNCTOR double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // in [0, 1)
   HEDDLE_FUNCTOR double positive() { return 1 - uniform(); }                               // in (0, 1]
@@ -65,7 +67,7 @@ class ElementStream {
   }
 
   std::uint64_t seed_, position_, second_ = 0;
-  std::uint32_t block_ = 0;
+  std::uint32_t block_;
   bool has_second_ = false;
 };
 

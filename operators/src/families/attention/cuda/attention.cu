@@ -45,6 +45,7 @@ template <class Arithmetic> struct Forward {
       Sum weights[kEach];
       scorer.scores(thread, tiles, tile, weights);
       weigh(thread, weights, most, total, sums);
+      HEDDLE_UNROLL
       for (int i = 0; i < kEach; ++i) {
         const int column = lane + i * kLanes;
         if (p.drops) weights[i] *= scorer.factor(scorer.row_of(tile, row), tile.key + column);
@@ -77,6 +78,7 @@ template <class Arithmetic> struct Forward {
     for (int i = 0; i < kEach; ++i) largest = larger(largest, weights[i]);
     largest = row_largest(thread, largest);
     const bool sees = largest != Scorer<T>::nothing();
+    HEDDLE_UNROLL
     for (int i = 0; i < kEach; ++i) {
       weights[i] = sees ? std::exp(weights[i] - largest) : Sum{0};
       weight += weights[i];
@@ -136,6 +138,7 @@ template <class Arithmetic> struct Backward : Scorer<Arithmetic> {
   HEDDLE_DEVICE void drop(Thread& thread, const Tile& tile, Sum (&by)[kEach]) const {
     if (!p.drops) return;
     const long long row = this->row_of(tile, thread.rank() / kLanes);
+    HEDDLE_UNROLL
     for (int i = 0; i < kEach; ++i)
       by[i] *= this->factor(row, tile.key + thread.rank() % kLanes + i * kLanes);
   }

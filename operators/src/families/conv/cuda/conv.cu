@@ -1,6 +1,7 @@
 // Convolutions on GPUs as products of matrices whose elements are gathered from images (tile_product.h). An element of a result is
 // the sum of its products in the order of channels and taps, or, of weights, of images and their elements. Elements beyond the image
 // are zeros that are multiplied.
+#include "cuda/divide.h"
 #include "cuda/tile_launch.h"
 #include "families/conv/cuda/conv.h"
 
@@ -12,20 +13,11 @@ using on_gpu::Type;
 struct Place {
   long long d, h, w;
 };
-struct Quotient {
-  long long whole, rest;
-};
-// A division of 64 bits takes several times as long as one of 32.
-HEDDLE_DEVICE Quotient divide(long long value, long long by) {
-  if ((value | by) >> 31 == 0) {
-    const unsigned whole = static_cast<unsigned>(value) / static_cast<unsigned>(by);
-    return {whole, static_cast<unsigned>(value) - whole * static_cast<unsigned>(by)};
-  }
-  return {value / by, value % by};
-}
 // The index-th element of an image, or tap of a kernel.
 HEDDLE_DEVICE Place place_of(long long index, const long long (&sizes)[3]) {
-  const Quotient row = divide(index, sizes[2]), slice = divide(row.whole, sizes[1]);
+  const Quotient row = divide(index, sizes[2]);
+  if (sizes[0] == 1) return {0, row.whole, row.rest};
+  const Quotient slice = divide(row.whole, sizes[1]);
   return {slice.whole, slice.rest, row.rest};
 }
 HEDDLE_DEVICE Place times(const Place& place, const long long (&by)[3]) {

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "cuda/arithmetic.h"
+#include "cuda/divide.h"
+#include "cuda/team.h"
 #include "families/conv/cuda/pooling.h"
 #include "gpu/layout.h"
 
@@ -19,7 +21,8 @@ HEDDLE_DEVICE long long least(long long a, long long b) { return a < b ? a : b; 
 
 // (i * in + more) / out, where i <= out: the product may be too large.
 HEDDLE_DEVICE long long boundary(long long i, long long in, long long out, long long more) {
-  return i * (in / out) + (i * (in % out) + more) / out;
+  const Quotient each = divide(in, out);
+  return i * each.whole + divide(i * each.rest + more, out).whole;
 }
 
 HEDDLE_DEVICE Span span_of(const Pooling& p, int axis, long long i) {
@@ -30,8 +33,8 @@ HEDDLE_DEVICE Span span_of(const Pooling& p, int axis, long long i) {
   }
   const long long start = i * p.stride[axis] - p.padding[axis], step = p.dilation[axis];
   const long long past = start + (p.kernel[axis] - 1) * step + 1;
-  return {start < 0 ? (start % step + step) % step : start, least(past, in),
-          least(past, in + p.padding[axis]) - start};
+  const long long first = start < 0 ? start + divide(step - 1 - start, step).whole * step : start;
+  return {first, least(past, in), least(past, in + p.padding[axis]) - start};
 }
 
 // The windows from first to last along an axis may have element i; those without it are left out by holds().
@@ -47,25 +50,13 @@ HEDDLE_DEVICE Range windows_of(const Pooling& p, int axis, long long i) {
     return {first, last};
   }
   const long long at = i + p.padding[axis], reach = (p.kernel[axis] - 1) * p.dilation[axis];
-  const long long first = at <= reach ? 0 : (at - reach + p.stride[axis] - 1) / p.stride[axis];
-  return {first, least(at / p.stride[axis], out - 1)};
+  const long long first = at <= reach ? 0 : divide(at - reach + p.stride[axis] - 1, p.stride[axis]).whole;
+  return {first, least(divide(at, p.stride[axis]).whole, out - 1)};
 }
 HEDDLE_DEVICE bool holds(const Span& span, long long i, long long dilation) {
-  return i >= span.begin && i < span.end && (dilation == 1 || (i - span.begin) % dilation == 0);
+  return i >= span.begin && i < span.end && divide(i - span.begin, dilation).rest == 0;
 }
 
-struct Element {
-  long long plane, d, h, w;
-};
-HEDDLE_DEVICE Element element_of(long long index, const long long (&sizes)[3]) {
-  if (index <= 0x7fffffff) {
-    const auto at = static_cast<unsigned>(index), w = static_cast<unsigned>(sizes[2]),
-               h = static_cast<unsigned>(sizes[1]), d = static_cast<unsigned>(sizes[0]);
-    return {at / w / h / d, at / w / h % d, at / w % h, at % w};
-  }
-  const long long line = index / sizes[2], slice = line / sizes[1];
-  return {slice / sizes[0], slice % sizes[0], line % sizes[1], index % sizes[2]};
-}
 HEDDLE_DEVICE long long volume_of(const long long (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
 
 HEDDLE_DEVICE long long place_at(const void* where, long long at, Type type) {
@@ -127,8 +118,8 @@ template <class T> struct MaxPoolBackward {
             const Span in_w = span_of(p, 2, w);
             if (!holds(in_w, x.w, p.dilation[2])) continue;
             const long long at = plane + (d * p.out[1] + h) * p.out[2] + w;
-            if (place_at(p.where, at, Type{p.where_type}) != line + (x.w - in_w.begin) / p.dilation[2])
-              continue;
+            const long long place = line + divide(x.w - in_w.begin, p.dilation[2]).whole;
+            if (place_at(p.where, at, Type{p.where_type}) != place) continue;
             const Value g = T::load(p.from, at, Type{p.type});
             sum = p.adds ? sum + g : g;
           }
@@ -146,36 +137,50 @@ HEDDLE_DEVICE double divisor(const Pooling& p, const Span& d, const Span& h, con
          static_cast<double>(w.end - w.begin);
 }
 
-// As pairwise_sum() on the CPU: term(begin) + ... in f64, by halves, of which short ones have eight partial sums.
-template <class Term> HEDDLE_DEVICE double pairwise(long long begin, long long end, const Term& term) {
-  constexpr long long kBlock = 128, kParts = 8;
-  double waiting[48];
-  long long ends[48];
-  int depth = 0;
+// Sums as those of pairwise_sum() on the CPU, in f64: more than kLeaf terms are divided into halves, of others a leaf has kParts
+// partial sums.
+constexpr long long kLeaf = 128, kParts = 8;
+HEDDLE_DEVICE long long first_half(long long count) { return count / (2 * kParts) * kParts; }
+
+// The sum of leaf(begin, end) over all leaves. A bit of `path` says whether the leaf is in a second half.
+template <class Leaf> HEDDLE_DEVICE double add_leaves(long long begin, long long count, const Leaf& leaf) {
+  double waiting[32];  // sums of first halves
+  unsigned path = 0;
   for (;;) {
-    while (end - begin > kBlock) {
-      ends[depth] = end;
-      waiting[depth++] = 0;
-      end = begin + (end - begin) / (2 * kParts) * kParts;
+    long long at = begin, rest = count;
+    int level = 0;
+    for (; rest > kLeaf; ++level) {
+      const long long half = first_half(rest);
+      const bool second = (path >> level & 1) != 0;
+      at += second ? half : 0;
+      rest = second ? rest - half : half;
     }
+    double sum = leaf(at, at + rest);
+    for (; level > 0 && (path >> (level - 1) & 1) != 0; --level) {
+      sum = waiting[level - 1] + sum;
+      path ^= 1u << (level - 1);
+    }
+    if (level == 0) return sum;
+    waiting[level - 1] = sum;
+    path |= 1u << (level - 1);
+  }
+}
+
+// The sum of term(begin) ... term(end - 1).
+template <class Term> HEDDLE_DEVICE double pairwise(long long begin, long long end, const Term& term) {
+  return add_leaves(begin, end - begin, [&](long long first, long long last) {
     double parts[kParts] = {};
-    long long i = begin;
-    for (; i + kParts <= end; i += kParts) {
+    long long i = first;
+    for (; i + kParts <= last; i += kParts) {
       HEDDLE_UNROLL
       for (int k = 0; k < kParts; ++k) parts[k] += term(i + k);
     }
     HEDDLE_UNROLL
     for (int k = 0; k < kParts; ++k) {
-      if (i + k < end) parts[k] += term(i + k);
+      if (i + k < last) parts[k] += term(i + k);
     }
-    double sum =
-        ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
-    begin = end;
-    while (depth > 0 && ends[depth - 1] == begin) sum = waiting[--depth] + sum;
-    if (depth == 0) return sum;
-    waiting[depth - 1] = sum;
-    end = ends[depth - 1];
-  }
+    return ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
+  });
 }
 
 template <class T> struct Terms {
@@ -185,28 +190,38 @@ template <class T> struct Terms {
   HEDDLE_DEVICE double operator()(long long i) const { return T::load(from, begin + i, type); }
 };
 
-template <class T> struct AvgPool {
+constexpr long long kSmall = 64;  // windows of at most so many elements are summed one after the other
+
+template <class T>
+HEDDLE_DEVICE double small_sum(const Pooling& p, long long plane, const Span& d, const Span& h,
+                               const Span& w) {
+  double sum = 0;
+  for (long long slice = d.begin; slice < d.end; ++slice) {
+    for (long long row = h.begin; row < h.end; ++row) {
+      const long long line = plane + (slice * p.in[1] + row) * p.in[2];
+      for (long long at = w.begin; at < w.end; ++at) sum += T::load(p.from, line + at, Type{p.type});
+    }
+  }
+  return sum;
+}
+
+// A thread computes a mean. With `only_small` all windows are small and no piece of memory: large ones need memory of the thread's
+// own, which a GPU reserves for all threads.
+template <class T, bool only_small> struct AvgPool {
   using Value = typename T::Sum;
   Pooling p;
   long long count;
 
   HEDDLE_DEVICE double window_sum(long long plane, const Span& d, const Span& h, const Span& w) const {
-    constexpr long long kSmall = 64;  // windows of at most so many elements are summed one after the other
-    const Type type{p.type};
-    const long long width = w.end - w.begin, height = h.end - h.begin, depth = d.end - d.begin;
-    if (width == p.in[2] && (height == p.in[1] || depth == 1)) {  // one piece of memory
-      const long long first = plane + (d.begin * p.in[1] + h.begin) * p.in[2];
-      return pairwise(0, depth * height * width, Terms<T>{p.from, first, type});
-    }
-    double sum = 0;
-    if (depth * height * width > kSmall) return lines_sum(plane, d, h, w);
-    for (long long slice = d.begin; slice < d.end; ++slice) {
-      for (long long row = h.begin; row < h.end; ++row) {
-        const long long line = plane + (slice * p.in[1] + row) * p.in[2];
-        for (long long at = w.begin; at < w.end; ++at) sum += T::load(p.from, line + at, type);
+    if constexpr (!only_small) {
+      const long long width = w.end - w.begin, height = h.end - h.begin, depth = d.end - d.begin;
+      if (width == p.in[2] && (height == p.in[1] || depth == 1)) {  // one piece of memory
+        const long long first = plane + (d.begin * p.in[1] + h.begin) * p.in[2];
+        return pairwise(0, depth * height * width, Terms<T>{p.from, first, Type{p.type}});
       }
+      if (depth * height * width > kSmall) return lines_sum(plane, d, h, w);
     }
-    return sum;
+    return small_sum<T>(p, plane, d, h, w);
   }
   struct Lines {
     const AvgPool& pool;
@@ -229,6 +244,65 @@ template <class T> struct AvgPool {
       const double mean = window_sum(to.plane * volume_of(p.in), d, h, w) / divisor(p, d, h, w);
       put_sum<Value>(p.to, i, Type{p.type}, static_cast<Value>(mean));
     }
+  }
+};
+template <class T> using AvgPoolSmall = AvgPool<T, true>;
+template <class T> using AvgPoolAny = AvgPool<T, false>;
+
+// Means of whole planes. Groups of eight lanes take a subtree of a plane's sum each: a lane has one of the partial sums of a leaf.
+// Subtrees are joined by the same tree.
+template <class T> struct AvgPlanes {
+  using Value = typename T::Sum;
+  static constexpr int kLanes = static_cast<int>(kParts), kGroups = kTeamThreads / kLanes, kMostLevels = 5;
+  static_assert(1 << kMostLevels == kGroups, "a block has at least one plane");
+  Pooling p;
+  int levels;  // how often the terms of a plane are divided among groups
+
+  struct Leaf {
+    on_gpu::Thread& thread;
+    const void* from;
+    long long plane;
+    Type type;
+    HEDDLE_DEVICE double operator()(long long begin, long long end) const {
+      const int lane = thread.lane() % kLanes;
+      const unsigned group = 0xffu << (thread.lane() - lane);
+      double own = 0;
+      for (long long i = begin + lane; i < end; i += kLanes) own += T::load(from, plane + i, type);
+      for (int by = 1; by < kLanes; by *= 2) own += thread.shuffle_xor(own, by, group);
+      return own;
+    }
+  };
+  HEDDLE_DEVICE void finish(long long plane, double sum) const {
+    const Span d = span_of(p, 0, 0), h = span_of(p, 1, 0), w = span_of(p, 2, 0);
+    put_sum<Value>(p.to, plane, Type{p.type}, static_cast<Value>(sum / divisor(p, d, h, w)));
+  }
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    HEDDLE_SHARED(thread, sums, double[kGroups]);
+    HEDDLE_SHARED(thread, filled, bool[kGroups]);
+    const int group = thread.rank() / kLanes, tree = group % (1 << levels);
+    const long long plane =
+        static_cast<long long>(thread.block_index().x) * (kGroups >> levels) + (group >> levels);
+    long long begin = 0, count = volume_of(p.in);
+    const long long first = plane * count;
+    bool mine = plane < p.planes;  // a range that is divided no more is the first subtree's
+    for (int level = levels - 1; level >= 0; --level) {
+      const bool second = (tree >> level & 1) != 0;
+      if (count <= kLeaf) {
+        mine &= !second;
+        continue;
+      }
+      const long long half = first_half(count);
+      begin += second ? half : 0;
+      count = second ? count - half : half;
+    }
+    const double sum = mine ? add_leaves(begin, count, Leaf{thread, p.from, first, Type{p.type}}) : 0;
+    const bool leads = thread.rank() % kLanes == 0;
+    if (leads) sums[group] = sum, filled[group] = mine;
+    for (int by = 1; by < 1 << levels; by *= 2) {
+      thread.barrier();
+      if (leads && tree % (2 * by) == 0 && filled[group + by]) sums[group] += sums[group + by];
+    }
+    if (leads && tree == 0 && mine) finish(plane, sums[group]);
   }
 };
 
@@ -277,6 +351,24 @@ const char* launch_over_elements(void* stream, const Pooling& p, long long count
   return on_gpu::launch_over(native, count, Kernel<Floats>{p, count});
 }
 
+// Whether a result has one element, the mean of the whole plane.
+bool is_whole(const Pooling& p) {
+  for (int axis = 0; axis < 3; ++axis) {
+    const bool reaches = p.adaptive || p.kernel[axis] - p.padding[axis] >= p.in[axis];
+    if (p.out[axis] != 1 || !reaches) return false;
+  }
+  return true;
+}
+
+template <class T> const char* avg_planes(void* stream, const Pooling& p) {
+  using Kernel = AvgPlanes<T>;
+  Kernel kernel{p, 0};
+  while (kernel.levels < Kernel::kMostLevels && p.in[0] * p.in[1] * p.in[2] > kLeaf << kernel.levels)
+    ++kernel.levels;
+  const long long planes = Kernel::kGroups >> kernel.levels;
+  return launch_grid(stream, dim3(static_cast<unsigned>((p.planes + planes - 1) / planes)), kernel);
+}
+
 }  // namespace
 
 const char* launch_max_pool(void* stream, const Pooling& p) {
@@ -286,7 +378,11 @@ const char* launch_max_pool_backward(void* stream, const Pooling& p) {
   return launch_over_elements<MaxPoolBackward>(stream, p, planes_of(p, p.in));
 }
 const char* launch_avg_pool(void* stream, const Pooling& p) {
-  return launch_over_elements<AvgPool>(stream, p, planes_of(p, p.out));
+  if (is_whole(p))
+    return Type{p.type} == Type::f64 ? avg_planes<Doubles>(stream, p) : avg_planes<Floats>(stream, p);
+  const bool small = p.most[0] * p.most[1] * p.most[2] <= kSmall && p.most[2] < p.in[2];
+  if (small) return launch_over_elements<AvgPoolSmall>(stream, p, planes_of(p, p.out));
+  return launch_over_elements<AvgPoolAny>(stream, p, planes_of(p, p.out));
 }
 const char* launch_avg_pool_backward(void* stream, const Pooling& p) {
   return launch_over_elements<AvgPoolBackward>(stream, p, planes_of(p, p.in));

@@ -2,40 +2,15 @@
 #pragma once
 
 #include "families/elementwise/cuda/kernels.h"
-#include "gpu/elements.h"
+#include "families/elementwise/cuda/packs.h"
 #include "gpu/layout.h"
 
 namespace heddle::cuda_kernels {
 
-using on_gpu::Type;
-
-// take() loads an element, put() stores one. f16 and bf16 are computed as float.
-template <class T> HEDDLE_DEVICE T take(const void* from, long long at, Type type) {
-  if constexpr (std::is_same_v<T, float>)
-    return on_gpu::load<float>(from, at, type);
-  else if constexpr (std::is_same_v<T, bool>)
-    return static_cast<const unsigned char*>(from)[at] != 0;
-  else
-    return static_cast<const T*>(from)[at];
-}
-template <class R> HEDDLE_DEVICE void put(void* to, long long at, Type type, R value) {
-  if constexpr (std::is_same_v<R, float>) {
-    if (type == Type::f16)
-      static_cast<on_gpu::F16*>(to)[at] = on_gpu::narrow(value, on_gpu::F16{});
-    else if (type == Type::bf16)
-      static_cast<on_gpu::BF16*>(to)[at] = on_gpu::narrow(value, on_gpu::BF16{});
-    else
-      static_cast<float*>(to)[at] = value;
-  } else {
-    static_cast<R*>(to)[at] = value;
-  }
-}
-
-template <class T, int count> struct alignas(sizeof(T) * count) Pack { T values[count]; };
-
 // f on elements of type T with results of type R, which are y's elements as put() writes them.
 template <class F, class T, class R, int N> struct Map {
-  static constexpr int kPack = 16 / sizeof(T);  // elements that a thread loads at once
+  static constexpr int kPack =
+      16 / sizeof(T);  // elements that a thread loads at once: 16 bytes, or 8 of halves
 
   on_gpu::Layout<N + 1> layout;
   const void* in[N];
@@ -66,7 +41,7 @@ template <class F, class T, class R, int N> struct Map {
     Pack<R, kPack> y;
     for (int k = 0; k < N; ++k) {
       if (in[k]) {
-        x[k] = static_cast<const Pack<T, kPack>*>(in[k])[i];
+        x[k] = take_pack<T, kPack>(in[k], i, type);
       } else {
         for (int j = 0; j < kPack; ++j) x[k].values[j] = numbers[k];
       }
@@ -76,7 +51,7 @@ template <class F, class T, class R, int N> struct Map {
       for (int k = 0; k < N; ++k) one[k] = x[k].values[j];
       y.values[j] = call(one);
     }
-    static_cast<Pack<R, kPack>*>(out)[i] = y;
+    put_pack<R, kPack>(out, i, result, y);
   }
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     long long first = 0;
@@ -104,8 +79,7 @@ template <class F, class T, class R, int N> const char* map(void* stream, const 
   kernel.out = elements.out;
   kernel.type = Type{elements.dtype};
   kernel.result = Type{elements.result};
-  const bool whole_type =
-      on_gpu::size_of(kernel.type) == sizeof(T) && on_gpu::size_of(kernel.result) == sizeof(R);
+  const int bytes = on_gpu::size_of(kernel.type), result_bytes = on_gpu::size_of(kernel.result);
   auto together = reinterpret_cast<unsigned long long>(elements.out);
   const auto& layout = kernel.layout;
   kernel.flat = layout.dims == 1 && layout.steps[0][N] == 1;
@@ -121,7 +95,9 @@ template <class F, class T, class R, int N> const char* map(void* stream, const 
       memcpy(&kernel.numbers[k], source.number, sizeof(T));
     }
   }
-  kernel.packs = kernel.flat && whole_type && together % 16 == 0;
+  const bool halves = std::is_same_v<T, float> && std::is_same_v<R, float> && bytes == 2 && result_bytes == 2;
+  const bool whole_type = bytes == sizeof(T) && result_bytes == sizeof(R);
+  kernel.packs = kernel.flat && (halves ? together % 8 == 0 : whole_type && together % 16 == 0);
   const long long threads = kernel.packs ? layout.count / kernel.kPack + kernel.kPack : layout.count;
   return on_gpu::launch_over(static_cast<cudaStream_t>(stream), threads, kernel);
 }

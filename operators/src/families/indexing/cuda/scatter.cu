@@ -5,6 +5,7 @@
 
 #include "cuda/indices.h"
 #include "cuda/radix_sort.h"
+#include "cuda/row_keys.h"
 #include "families/indexing/cuda/kernels.h"
 
 namespace heddle::cuda_kernels {
@@ -45,7 +46,7 @@ template <class T> struct ScatterFew {
       long long at[5];
       lines.layout.locate(i, at);
       for (long long j = 0; j < lines.length; ++j) {
-        const long long index = is_shared ? shared.read(thread, j)
+        const long long index = is_shared ? shared.read(thread, j, j, 0, i == 0)
                                           : shared.reader.read(thread, at[kIndex] + j * lines.steps[kIndex],
                                                                at[kPlace] + j * lines.steps[kPlace]);
         if (index < 0) continue;
@@ -95,7 +96,17 @@ template <class T, class Key> struct ScatterSorted {
     }
     if (k > 0 && keys[at[kKey] + k - 1] == key) return;
     T value = on_gpu::load<T>(lines.y, to, lines.type);
-    for (; k < lines.length && keys[at[kKey] + k] == key; ++k) value = lines.change(value, given(at, k));
+    // Loads several elements before it adds them: of an index that is there often, the loads would follow each other else.
+    constexpr int kAtOnce = 8;
+    const long long end = run_end(k, lines.length, [&](long long i) { return keys[at[kKey] + i]; });
+    for (; k + kAtOnce <= end; k += kAtOnce) {
+      T values[kAtOnce];
+      HEDDLE_UNROLL
+      for (int i = 0; i < kAtOnce; ++i) values[i] = given(at, k + i);
+      HEDDLE_UNROLL
+      for (int i = 0; i < kAtOnce; ++i) value = lines.change(value, values[i]);
+    }
+    for (; k < end; ++k) value = lines.change(value, given(at, k));
     on_gpu::store(lines.y, to, lines.type, value);
   }
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {

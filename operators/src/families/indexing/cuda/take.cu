@@ -28,7 +28,8 @@ template <class Unit> struct TakeEntries {
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     for (long long i = thread.global_index(); i < total; i += thread.global_size()) {
       const Split entry = split(i, units), place = split(entry.quotient, number);
-      const long long index = indices.read(thread, place.rest);
+      const bool first = entry.rest == 0 && place.quotient == 0;
+      const long long index = indices.read(thread, place.rest, place.rest, 0, first);
       if (index >= 0) y[i] = x[(place.quotient * indices.reader.bound + index) * units + entry.rest];
     }
   }
@@ -42,7 +43,8 @@ template <class Unit> struct OneHot {
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     for (long long i = thread.global_index(); i < total; i += thread.global_size()) {
       const Split at = split(i, classes);
-      y[i] = labels.read(thread, at.quotient) == at.rest ? one : Unit{0};
+      const long long label = labels.read(thread, at.quotient, at.quotient, 0, at.rest == 0);
+      y[i] = label == at.rest ? one : Unit{0};
     }
   }
 };

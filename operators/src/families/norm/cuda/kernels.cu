@@ -1,11 +1,20 @@
 // Launches the kernels of the normalisations. Sums are f64 and joined in a fixed order, which is not the CPU's.
 #include "families/norm/cuda/channels.h"
+#include "families/norm/cuda/long_rows.h"
 #include "gpu/layout.h"
 
 namespace heddle::cuda_kernels {
 namespace {
 
-template <class T> const char* launch_rows(void* stream, const Norm& p, const NormOutputs& out) {
+template <class T>
+const char* launch_rows(void* stream, const Norm& p, const NormOutputs& out, ScratchBlocks& scratch) {
+  const long long length = p.channels * p.inner;
+  if (is_long(p.rows, length)) {
+    const Parts parts = parts_of(p.rows, length, kLongTeams);
+    double* const values = scratch.take_array<double>(2 * p.rows * parts.count);
+    const LongNormRows<T> kernel{parts, {}, {kLongTeams, p, out}, values, values + p.rows * parts.count};
+    return launch_stages(stream, p.rows, kernel, p.centered ? Stage::first : Stage::second);
+  }
   const Teams teams = teams_for(p.rows, p.channels * p.inner, false);
   return launch_teams(stream, p.rows, 1, teams, NormRows<T>{teams, p, out});
 }
@@ -68,13 +77,22 @@ const char* launch_gradients(void* stream, const Norm& p, const NormGradientArra
     const ChannelMap<T> map{p, arrays.g, arrays.mean, arrays.scale, means, arrays.x};
     return on_gpu::launch_over(static_cast<cudaStream_t>(stream), p.rows * p.channels * p.inner, map);
   }
-  const Teams teams = teams_for(p.rows, p.channels * p.inner, false);
+  const long long length = p.channels * p.inner;
+  if (is_long(p.rows, length)) {
+    const Parts parts = parts_of(p.rows, length, kLongTeams);
+    double* const sums = scratch.take_array<double>(2 * p.rows * parts.count);
+    const LongNormRowGradients<T> kernel{
+        parts, {}, {kLongTeams, p, arrays}, sums, sums + p.rows * parts.count};
+    return launch_stages(stream, p.rows, kernel, Stage::second);
+  }
+  const Teams teams = teams_for(p.rows, length, false);
   return launch_teams(stream, p.rows, 1, teams, NormRowGradients<T>{teams, p, arrays});
 }
 
 template <class T>
 const char* launch(void* stream, const Norm& p, const NormOutputs& out, ScratchBlocks& scratch) {
-  return p.of_channels ? launch_channels<T>(stream, p, out, scratch) : launch_rows<T>(stream, p, out);
+  return p.of_channels ? launch_channels<T>(stream, p, out, scratch)
+                       : launch_rows<T>(stream, p, out, scratch);
 }
 
 }  // namespace

@@ -54,24 +54,23 @@ template <class T> struct NormRows {
   NormOutputs out;
 
   HEDDLE_DEVICE T value(long long at) const { return on_gpu::load<T>(p.x, at, Type{p.dtype}); }
-  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
-    Team team(thread, teams);
-    const RowPart part(team, p);
-    const double count = static_cast<double>(p.channels * p.inner);
-    double mean = 0, squares = 0;
-    if (p.centered) {
-      for (long long i = part.first; i < part.end; i += part.step)
-        mean += static_cast<double>(value(part.begin + i));
-      mean = team.all(mean, Plus{}) / count;
-    }
-    const T middle = static_cast<T>(mean);
+  HEDDLE_DEVICE double sum(const RowPart& part) const {
+    double total = 0;
+    for (long long i = part.first; i < part.end; i += part.step)
+      total += static_cast<double>(value(part.begin + i));
+    return total;
+  }
+  HEDDLE_DEVICE double squares(const RowPart& part, T middle) const {
+    double total = 0;
     for (long long i = part.first; i < part.end; i += part.step) {
       const T d = value(part.begin + i) - middle;
-      squares += static_cast<double>(d * d);
+      total += static_cast<double>(d * d);
     }
-    squares = team.all(squares, Plus{}) / count;
-    const T factor = inverse_root<T>(squares, p.epsilon);
-    if (part.exists && team.position() == 0) {
+    return total;
+  }
+  // Writes the elements of a part; one thread of a row also stores the statistics.
+  HEDDLE_DEVICE void finish(const RowPart& part, T middle, T factor, bool stores) const {
+    if (stores) {
       static_cast<T*>(out.mean)[part.row] = middle;
       static_cast<T*>(out.scale)[part.row] = factor;
     }
@@ -83,6 +82,15 @@ template <class T> struct NormRows {
       const T scaled = p.inner == 1 ? d * factor * weight : d * (factor * weight);
       on_gpu::store(out.y, part.begin + i, Type{p.dtype}, scaled + bias);
     }
+  }
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    Team team(thread, teams);
+    const RowPart part(team, p);
+    const double count = static_cast<double>(p.channels * p.inner);
+    const double mean = p.centered ? team.all(sum(part), Plus{}) / count : 0;
+    const T middle = static_cast<T>(mean);
+    const double square = team.all(squares(part, middle), Plus{}) / count;
+    finish(part, middle, inverse_root<T>(square, p.epsilon), part.exists && team.position() == 0);
   }
 };
 
@@ -96,27 +104,38 @@ template <class T> struct NormRowGradients {
     const T g = on_gpu::load<T>(arrays.g, part.begin + i, Type{p.dtype});
     return p.weight ? g * static_cast<const T*>(p.weight)[weight_of(p, part, i)] : g;
   }
+  HEDDLE_DEVICE T middle(const RowPart& part) const {
+    return part.exists ? static_cast<const T*>(arrays.mean)[part.row] : T{0};
+  }
+  HEDDLE_DEVICE T factor(const RowPart& part) const {
+    return part.exists ? static_cast<const T*>(arrays.scale)[part.row] : T{0};
+  }
+  HEDDLE_DEVICE TwoSums sums(const RowPart& part) const {
+    const T mean = middle(part), scale = factor(part);
+    TwoSums total{0, 0};
+    for (long long i = part.first; i < part.end; i += part.step) {
+      const T h = weighted(part, i);
+      const T z = (on_gpu::load<T>(p.x, part.begin + i, Type{p.dtype}) - mean) * scale;
+      total.a += static_cast<double>(h);
+      total.b += static_cast<double>(h * z);
+    }
+    return total;
+  }
+  HEDDLE_DEVICE void finish(const RowPart& part, const TwoSums& total) const {
+    const T mean = middle(part), scale = factor(part);
+    const double count = static_cast<double>(p.channels * p.inner);
+    const T mean_h = p.centered ? static_cast<T>(total.a / count) : T{0};
+    const T mean_hz = static_cast<T>(total.b / count);
+    for (long long i = part.first; i < part.end; i += part.step) {
+      const T d = on_gpu::load<T>(p.x, part.begin + i, Type{p.dtype}) - mean;
+      on_gpu::store(arrays.x, part.begin + i, Type{p.dtype},
+                    scale * (weighted(part, i) - mean_h - d * scale * mean_hz));
+    }
+  }
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     Team team(thread, teams);
     const RowPart part(team, p);
-    const T middle = part.exists ? static_cast<const T*>(arrays.mean)[part.row] : T{0};
-    const T factor = part.exists ? static_cast<const T*>(arrays.scale)[part.row] : T{0};
-    TwoSums sums{0, 0};
-    for (long long i = part.first; i < part.end; i += part.step) {
-      const T h = weighted(part, i);
-      const T z = (on_gpu::load<T>(p.x, part.begin + i, Type{p.dtype}) - middle) * factor;
-      sums.a += static_cast<double>(h);
-      sums.b += static_cast<double>(h * z);
-    }
-    sums = team.all(sums, PlusTwo{});
-    const double count = static_cast<double>(p.channels * p.inner);
-    const T mean_h = p.centered ? static_cast<T>(sums.a / count) : T{0};
-    const T mean_hz = static_cast<T>(sums.b / count);
-    for (long long i = part.first; i < part.end; i += part.step) {
-      const T d = on_gpu::load<T>(p.x, part.begin + i, Type{p.dtype}) - middle;
-      on_gpu::store(arrays.x, part.begin + i, Type{p.dtype},
-                    factor * (weighted(part, i) - mean_h - d * factor * mean_hz));
-    }
+    finish(part, team.all(sums(part), PlusTwo{}));
   }
 };
 

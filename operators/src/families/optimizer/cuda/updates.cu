@@ -26,13 +26,26 @@ template <class T, class Step> struct UpdateOne {
   }
 };
 
-// Blocks of one row of the grid update one weight.
+// A weight has as many blocks as its size asks for.
 template <class T, class Step> struct UpdateMany {
   Part<T> parts[kMostParts];
+  unsigned first[kMostParts + 1];  // block of each weight; behind the last one: how many there are
+  int count;
   Step step;
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
-    const Part<T>& all = parts[thread.block_index().y];
-    for (long long i = thread.global_index(); i < all.n; i += thread.global_size()) step(all.at(i, i, 1));
+    const unsigned block = thread.block_index().x;
+    int low = 0, high = count - 1;  // the last weight that begins at or before the block
+    while (low < high) {
+      const int middle = (low + high + 1) / 2;
+      if (first[middle] <= block)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    const Part<T>& all = parts[low];
+    const long long threads = thread.size(), own = (block - first[low]) * threads + thread.rank();
+    const long long step_by = (first[low + 1] - first[low]) * threads;
+    for (long long i = own; i < all.n; i += step_by) step(all.at(i, i, 1));
   }
 };
 
@@ -49,13 +62,13 @@ const char* update(void* stream, const Part<T>* parts, int count, const void* st
   if (count == 1)
     return on_gpu::launch_over(cuda_stream, parts[0].n,
                                UpdateOne<T, Step>{parts[0], *static_cast<const Step*>(step)});
-  UpdateMany<T, Step> kernel{{}, *static_cast<const Step*>(step)};
-  long long most = 0;
+  constexpr unsigned kMostBlocks = 1024;  // of a weight
+  UpdateMany<T, Step> kernel{{}, {}, count, *static_cast<const Step*>(step)};
   for (int i = 0; i < count; ++i) {
     kernel.parts[i] = parts[i];
-    if (parts[i].n > most) most = parts[i].n;
+    kernel.first[i + 1] = kernel.first[i] + on_gpu::blocks_for(parts[i].n, on_gpu::kThreads, kMostBlocks);
   }
-  const dim3 grid(on_gpu::blocks_for(most, on_gpu::kThreads), static_cast<unsigned>(count));
+  const dim3 grid(kernel.first[count]);
   return problem_of(on_gpu::launch(cuda_stream, grid, dim3(on_gpu::kThreads), 0, kernel));
 }
 

@@ -38,7 +38,8 @@ template <class T> struct BlockSums {
 
 // Adds the sums of blocks in pairs, as the CPU divides rows: more than 64 rows into two halves, the first of which is rounded up to
 // whole blocks.
-constexpr int kSubtrees = 8, kLevels = 3, kColumns = 32, kDeepest = 64;
+constexpr int kLevels = 5, kSubtrees = 1 << kLevels, kColumns = 8;
+constexpr int kDeepest = 32;  // levels below those: as many as rows of memory need
 
 HEDDLE_DEVICE long long first_half(long long rows) { return (rows / 2 + kRows - 1) / kRows * kRows; }
 
@@ -49,22 +50,24 @@ struct AddBlocks {
   // The sum of rows begin to begin + rows, of which more than one part may be needed.
   HEDDLE_DEVICE double subtree(long long begin, long long rows, long long column) const {
     double waiting[kDeepest];  // sums of first halves
-    long long ends[kDeepest];  // where their second halves end
-    int depth = 0;
-    long long at = begin, end = begin + rows;
+    unsigned path = 0;         // whether a range is a second half, a bit for each level
     for (;;) {
-      while (end - at > kRows) {  // down, to the left
-        ends[depth] = end;
-        waiting[depth++] = 0;
-        end = at + first_half(end - at);
+      long long at = begin, rest = rows;
+      int level = 0;
+      for (; rest > kRows; ++level) {
+        const long long half = first_half(rest);
+        const bool second = (path >> level & 1) != 0;
+        at += second ? half : 0;
+        rest = second ? rest - half : half;
       }
       double sum = parts[at / kRows * problem.columns + column];
-      at = end;
-      // Up: a second half has the end of the range above it.
-      while (depth > 0 && ends[depth - 1] == at) sum = waiting[--depth] + sum;
-      if (depth == 0) return sum;
-      waiting[depth - 1] = sum;
-      end = ends[depth - 1];
+      for (; level > 0 && (path >> (level - 1) & 1) != 0; --level) {
+        sum = waiting[level - 1] + sum;
+        path ^= 1u << (level - 1);
+      }
+      if (level == 0) return sum;
+      waiting[level - 1] = sum;
+      path |= 1u << (level - 1);
     }
   }
 

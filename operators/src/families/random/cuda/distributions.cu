@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cuda/report.h"
+#include "cuda/team.h"
 #include "families/random/count_functors.h"
 #include "families/random/cuda/kernels.h"
 #include "families/random/distribution_functors.h"
@@ -39,45 +40,74 @@ template <class Sampler> const char* draw(void* stream, const DistributionDraw& 
   return on_gpu::launch_over(static_cast<cudaStream_t>(stream), draw.count, Draw<Sampler>{draw});
 }
 
+// A team of threads takes a row.
 struct CheckLogits {
+  Teams teams;
   const double* logits;
   long long rows, n;
   FaultSlot* slot;
-  HEDDLE_DEVICE void check(on_gpu::Thread& thread, long long row) const {
-    const double* const line = logits + row * n;
-    bool any = false;
-    for (long long c = 0; c < n; ++c) {
-      if (line[c] - line[c] == 0) any = true;
-      if (line[c] - line[c] == 0 || line[c] < 0) continue;  // finite, or -infinity
-      return report(thread, slot, row * (n + 1) + c, on_gpu::bits_as<unsigned long long>(line[c]));
+
+  struct Found {
+    long long bad, finite;  // the first column that is NaN or infinity, or n; whether one is finite
+  };
+  struct Join {
+    HEDDLE_DEVICE Found operator()(Found a, Found b) const {
+      return {a.bad < b.bad ? a.bad : b.bad, a.finite | b.finite};
     }
-    if (!any) report(thread, slot, row * (n + 1) + n, 0, 1);
-  }
+  };
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
-    for (long long row = thread.global_index(); row < rows; row += thread.global_size()) check(thread, row);
+    Team team(thread, teams);
+    const long long row = team.line();
+    const double* const line = logits + row * n;
+    Found found{n, 0};
+    for (long long c = team.position(); row < rows && c < n; c += team.size()) {
+      const bool finite = line[c] - line[c] == 0;
+      found = Join{}(found, {finite || line[c] < 0 ? n : c, finite});  // -infinity is allowed
+    }
+    found = team.all(found, Join{});
+    if (row >= rows || team.position() != 0) return;
+    if (found.bad < n)
+      report(thread, slot, row * (n + 1) + found.bad, on_gpu::bits_as<unsigned long long>(line[found.bad]));
+    else if (!found.finite)
+      report(thread, slot, row * (n + 1) + n, 0, 1);
   }
 };
 
-// The Gumbel-max trick, as on the CPU.
+// The Gumbel-max trick, as on the CPU. A team of threads takes a sample; a thread takes two neighbouring classes at a time, since a
+// block of the random stream has two numbers.
 struct Categorical {
+  Teams teams;
   const double* logits;
   long long count, n, samples;
   std::uint64_t seed, start;
   long long* indices;
-  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
-    for (long long i = thread.global_index(); i < count; i += thread.global_size()) {
-      ElementStream stream(seed, start, i);
-      const double* const line = logits + i / samples * n;
-      double best = 0;
-      long long index = -1;
-      for (long long c = 0; c < n; ++c) {
-        const double value = line[c] - std::log(stream.exponential());
-        if (line[c] - line[c] != 0 || (index >= 0 && !(value > best))) continue;
-        best = value;
-        index = c;
-      }
-      indices[i] = index < 0 ? 0 : index;
+
+  struct Best {
+    double value;
+    long long index;  // -1: no class
+  };
+  struct Join {
+    HEDDLE_DEVICE Best operator()(const Best& a, const Best& b) const {
+      if (a.index < 0 || b.index < 0) return a.index < 0 ? b : a;
+      if (a.value == b.value) return a.index < b.index ? a : b;
+      return b.value > a.value ? b : a;
     }
+  };
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    Team team(thread, teams);
+    const long long i = team.line();
+    const bool exists = i < count;
+    const double* const line = logits + (exists ? i / samples * n : 0);
+    Best best{0, -1};
+    for (long long first = 2ll * team.position(); exists && first < n; first += 2ll * team.size()) {
+      ElementStream stream(seed, start, i, static_cast<std::uint32_t>(first / 2));
+      for (long long c = first; c < first + 2 && c < n; ++c) {
+        const double value = line[c] - std::log(stream.exponential());
+        if (line[c] - line[c] == 0) best = Join{}(best, {value, c});
+      }
+    }
+    best = team.all(best, Join{});
+    if (exists && team.position() == 0) indices[i] = best.index < 0 ? 0 : best.index;
   }
 };
 
@@ -94,11 +124,12 @@ const DistributionEntry kDistributions[kDistributionCount] = {
 const char* launch_categorical(void* stream, const double* logits, long long rows, long long n,
                                long long samples, std::uint64_t seed, std::uint64_t start, long long* indices,
                                FaultSlot* slot) {
-  const auto cuda_stream = static_cast<cudaStream_t>(stream);
-  if (const char* const problem = on_gpu::launch_over(cuda_stream, rows, CheckLogits{logits, rows, n, slot}))
+  const Teams of_row = teams_for(rows, n, false), of_sample = teams_for(rows * samples, (n + 1) / 2, false);
+  if (const char* const problem =
+          launch_teams(stream, rows, 1, of_row, CheckLogits{of_row, logits, rows, n, slot}))
     return problem;
-  return on_gpu::launch_over(cuda_stream, rows * samples,
-                             Categorical{logits, rows * samples, n, samples, seed, start, indices});
+  return launch_teams(stream, rows * samples, 1, of_sample,
+                      Categorical{of_sample, logits, rows * samples, n, samples, seed, start, indices});
 }
 
 }  // namespace heddle::cuda_kernels

@@ -35,6 +35,12 @@ template <class F> struct ReduceElements {
   HEDDLE_DEVICE void load_some(long long from, long long i, long long gap, V (&values)[4]) const {
     if constexpr (std::is_floating_point_v<V>) {
       if (gap == 1 && plan.dense) return load_four<V>(x, from + i, dtype, values);
+    } else if (gap == 1 && plan.dense) {
+      std::uint32_t bits[4];
+      if (load_four_bits(x, from + i, on_gpu::size_of(dtype), bits)) {
+        for (int j = 0; j < 4; ++j) values[j] = value_of_bits<V>(bits[j], dtype);
+        return;
+      }
     }
     for (int j = 0; j < 4; ++j) values[j] = load(from, i + j * gap);
   }

@@ -66,7 +66,7 @@ void retain_kernel(const KernelContext& context, const NDArray& x, const NDArray
   const Indices at = index_list(rows, x.shape()[0], false, fault.slot());
   void* const stream = context.stream().native();
   check_launch(context, launch_row_entries(stream, at, read_address(x), false, entries));
-  check_launch(context, copy_entries(stream, entries, nullptr, sparse_rows(y)));
+  check_launch(context, copy_entries(stream, entries, read_address(x), nullptr, sparse_rows(y)));
   check_rows(context, fault, "retain", x.shape()[0], rows);
 }
 
@@ -81,7 +81,7 @@ void retain_rows_kernel(const KernelContext& context, const RowSparse& x, const 
   void* const stream = context.stream().native();
   check_launch(context, launch_check_rows(stream, present));
   check_launch(context, launch_row_entries(stream, at, nullptr, false, entries));
-  check_launch(context, copy_entries(stream, entries, &present.x, sparse_rows(y)));
+  check_launch(context, copy_entries(stream, entries, present.x.values, &present.x, sparse_rows(y)));
   check_rows(context, fault, "retain", x.shape()[0], rows);
 }
 

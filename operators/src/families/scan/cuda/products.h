@@ -71,12 +71,20 @@ template <class T> struct ProductOfOthers {
   }
 };
 
+// How many lines of `bytes` of memory each are taken at once: enough for all threads of a GPU where memory allows it.
+inline long long group_of(long long lines, long long length, long long bytes) {
+  constexpr long long kElements = 4ll << 20, kLeast = 1024, kMostBytes = 1ll << 30;
+  const long long wanted = kElements / length > kLeast ? kElements / length : kLeast;
+  const long long fit = kMostBytes / bytes > 1 ? kMostBytes / bytes : 1;
+  const long long group = wanted < fit ? wanted : fit;
+  return group < lines ? group : lines;
+}
+
 // Launches a kernel for groups of lines; each line needs `length` elements of type E, which launch(memory, first, end) uses.
 template <class E, class Launch>
 const char* in_groups(const ScanLines& lines, ScratchBlocks& scratch, const Launch& launch) {
-  const long long count = lines.outer * lines.inner, most = (4ll << 20) / lines.length;
-  long long group = most > 16384 ? most : 16384;
-  if (group > count) group = count;
+  const long long count = lines.outer * lines.inner;
+  const long long group = group_of(count, lines.length, lines.length * static_cast<long long>(sizeof(E)));
   E* const memory = scratch.take_array<E>(group * lines.length);
   for (long long first = 0; first < count; first += group) {
     const long long end = first + group < count ? first + group : count;

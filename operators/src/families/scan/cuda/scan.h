@@ -1,6 +1,6 @@
 // The kernels of a scan. Long lines are cut into parts: a first launch finds what the elements of each part are joined to, a second
-// one scans each part, beginning with what those before it are joined to. The cuts, and with them the order of sums, depend on
-// shapes alone.
+// one joins those of the parts before each part, a third one scans each part, beginning with that. The cuts, and with them the order
+// of sums, depend on shapes alone.
 #pragma once
 
 #include "cuda/team.h"
@@ -15,7 +15,7 @@ template <class S> struct Scan {
   S scan;
   ScanLines lines;
   Parts parts;
-  P* totals;         // parts x lines, what each part is joined to; null if there is one part
+  P* totals;  // parts x lines, what each part, then what those before it are joined to; null if there is one part
   bool only_totals;  // the first launch
 
   HEDDLE_DEVICE long long count() const { return lines.outer * lines.inner; }
@@ -30,10 +30,7 @@ template <class S> struct Scan {
     scan.store(lines.y, begin + i * lines.inner, Type{lines.dtype}, value);
   }
   HEDDLE_DEVICE P before(long long line, long long part) const {
-    P total = scan.start();
-    if (only_totals) return total;
-    for (long long k = 0; k < part; ++k) total = scan(total, totals[k * count() + line]);
-    return total;
+    return only_totals || !totals ? scan.start() : totals[part * count() + line];
   }
 };
 

@@ -1,4 +1,4 @@
-// The kernel of scans of lines whose elements are adjacent.
+// The kernel of scans of lines whose elements are adjacent, and that of totals.
 #pragma once
 
 #include "families/scan/cuda/scan.h"
@@ -67,6 +67,36 @@ template <class S> struct ScanRows : Scan<S> {
       }
     }
     if (this->only_totals && own == 0) this->totals[part * this->count() + line] = carry;
+  }
+};
+
+// A warp, or a block, takes the totals of a line's parts. Each becomes what those before it are joined to.
+template <class S> struct ScanTotals : ScanRows<S> {
+  using P = typename S::Partial;
+
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    const long long all = this->count(), block = thread.block_index().x;
+    const long long line = this->by_blocks ? block : block * (kTeamThreads / on_gpu::kWarp) + thread.warp();
+    if (line >= all) return;  // the whole warp
+    const int team = this->by_blocks ? kTeamThreads : on_gpu::kWarp;
+    const long long own = this->by_blocks ? thread.rank() : thread.lane();
+    P carry = this->scan.start();
+    for (long long tile = 0; tile < this->parts.count; tile += 4 * team) {
+      P values[4];
+      HEDDLE_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        const long long part = tile + 4 * own + j;
+        const P value = part < this->parts.count ? this->totals[part * all + line] : this->scan.start();
+        values[j] = j == 0 ? value : this->scan(values[j - 1], value);
+      }
+      P before = this->scan_team(thread, values[3], carry);
+      HEDDLE_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        const long long part = tile + 4 * own + j;
+        if (part < this->parts.count)
+          this->totals[part * all + line] = j == 0 ? before : this->scan(before, values[j - 1]);
+      }
+    }
   }
 };
 

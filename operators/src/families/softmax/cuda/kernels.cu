@@ -6,6 +6,7 @@
 #include "cuda/report.h"
 #include "cuda/team.h"
 #include "families/softmax/cuda/kernels.h"
+#include "families/softmax/cuda/long_lines.h"
 #include "gpu/elements.h"
 #include "gpu/layout.h"
 
@@ -13,10 +14,6 @@ namespace heddle::cuda_kernels {
 namespace {
 
 using on_gpu::Type;
-
-struct Larger {
-  template <class T> HEDDLE_DEVICE T operator()(T a, T b) const { return b > a || b != b ? b : a; }
-};
 
 // What a thread does of one line. Elements of a line are `inner` apart.
 struct Line {
@@ -97,6 +94,26 @@ HEDDLE_DEVICE long long label_of(const LabelledRows& rows, long long row) {
   return on_gpu::load<long long>(rows.labels, row, type);
 }
 
+// The loss of a row, or the report of a label outside of the classes.
+template <class T> struct Loss {
+  LabelledRows rows;
+  const T* x;
+  double* losses;
+  FaultSlot* fault;
+
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread, long long row, T shift, T sum) const {
+    const long long label = label_of(rows, row);
+    if (label < 0 || label >= rows.classes)
+      report(thread, fault, row, static_cast<unsigned long long>(label));
+    else
+      losses[row] =
+          static_cast<double>(std::log(sum)) - static_cast<double>(x[row * rows.classes + label] - shift);
+  }
+};
+struct NoLoss {
+  template <class T> HEDDLE_DEVICE void operator()(on_gpu::Thread&, long long, T, T) const {}
+};
+
 template <class T> struct CrossEntropy {
   Teams teams;
   LabelledRows rows;
@@ -114,13 +131,7 @@ template <class T> struct CrossEntropy {
       probabilities[line.at(i)] = std::exp(x[line.at(i)] - shifted.shift) * share;
     const long long row = team.line();
     if (team.position() != 0 || row >= rows.rows) return;
-    const long long label = label_of(rows, row);
-    if (label < 0 || label >= rows.classes) {
-      report(thread, fault, row, static_cast<unsigned long long>(label));
-    } else {
-      losses[row] =
-          static_cast<double>(std::log(shifted.sum)) - static_cast<double>(x[line.at(label)] - shifted.shift);
-    }
+    Loss<T>{rows, x, losses, fault}(thread, row, shifted.shift, shifted.sum);
   }
 };
 
@@ -142,7 +153,10 @@ template <class T> struct CrossEntropyBackward {
   }
 };
 
-template <class T> const char* softmax(void* stream, const Lines& lines, const void* x, void* y) {
+template <class T>
+const char* softmax(void* stream, const Lines& lines, const void* x, void* y, ScratchBlocks& scratch) {
+  if (is_long(lines))
+    return long_softmax(stream, lines, static_cast<const T*>(x), static_cast<T*>(y), NoLoss{}, scratch);
   const long long count = lines.outer * lines.inner;
   const Teams teams = teams_for(count, lines.length, lines.inner > 1);
   const Softmax<T> kernel{teams, lines, static_cast<const T*>(x), static_cast<T*>(y)};
@@ -150,7 +164,11 @@ template <class T> const char* softmax(void* stream, const Lines& lines, const v
 }
 
 template <class T>
-const char* softmax_backward(void* stream, const Lines& lines, const void* g, const void* y, void* x_grad) {
+const char* softmax_backward(void* stream, const Lines& lines, const void* g, const void* y, void* x_grad,
+                             ScratchBlocks& scratch) {
+  if (is_long(lines))
+    return long_softmax_backward(stream, lines, static_cast<const T*>(g), static_cast<const T*>(y),
+                                 static_cast<T*>(x_grad), scratch);
   const long long count = lines.outer * lines.inner;
   const Teams teams = teams_for(count, lines.length, lines.inner > 1);
   const SoftmaxBackward<T> kernel{teams, lines, static_cast<const T*>(g), static_cast<const T*>(y),
@@ -160,7 +178,13 @@ const char* softmax_backward(void* stream, const Lines& lines, const void* g, co
 
 template <class T>
 const char* cross_entropy(void* stream, const LabelledRows& rows, const void* x, void* probabilities,
-                          double* losses, FaultSlot* fault) {
+                          double* losses, FaultSlot* fault, ScratchBlocks& scratch) {
+  const Lines lines{rows.rows, rows.classes, 1, false, rows.f64};
+  if (is_long(lines)) {
+    const auto* const from = static_cast<const T*>(x);
+    return long_softmax(stream, lines, from, static_cast<T*>(probabilities),
+                        Loss<T>{rows, from, losses, fault}, scratch);
+  }
   const Teams teams = teams_for(rows.rows, rows.classes, false);
   const CrossEntropy<T> kernel{teams,  rows, static_cast<const T*>(x), static_cast<T*>(probabilities),
                                losses, fault};
@@ -177,20 +201,22 @@ const char* cross_entropy_backward(void* stream, const LabelledRows& rows, const
 
 }  // namespace
 
-const char* launch_softmax(void* stream, const Lines& lines, const void* x, void* y) {
-  return lines.f64 ? softmax<double>(stream, lines, x, y) : softmax<float>(stream, lines, x, y);
+const char* launch_softmax(void* stream, const Lines& lines, const void* x, void* y, ScratchBlocks& scratch) {
+  return lines.f64 ? softmax<double>(stream, lines, x, y, scratch)
+                   : softmax<float>(stream, lines, x, y, scratch);
 }
 
 const char* launch_softmax_backward(void* stream, const Lines& lines, const void* g, const void* y,
-                                    void* x_grad) {
-  return lines.f64 ? softmax_backward<double>(stream, lines, g, y, x_grad)
-                   : softmax_backward<float>(stream, lines, g, y, x_grad);
+                                    void* x_grad, ScratchBlocks& scratch) {
+  return lines.f64 ? softmax_backward<double>(stream, lines, g, y, x_grad, scratch)
+                   : softmax_backward<float>(stream, lines, g, y, x_grad, scratch);
 }
 
 const char* launch_cross_entropy(void* stream, const LabelledRows& rows, const void* logits,
-                                 void* probabilities, double* losses, FaultSlot* fault) {
-  return rows.f64 ? cross_entropy<double>(stream, rows, logits, probabilities, losses, fault)
-                  : cross_entropy<float>(stream, rows, logits, probabilities, losses, fault);
+                                 void* probabilities, double* losses, FaultSlot* fault,
+                                 ScratchBlocks& scratch) {
+  return rows.f64 ? cross_entropy<double>(stream, rows, logits, probabilities, losses, fault, scratch)
+                  : cross_entropy<float>(stream, rows, logits, probabilities, losses, fault, scratch);
 }
 
 const char* launch_cross_entropy_backward(void* stream, const LabelledRows& rows, const void* g,

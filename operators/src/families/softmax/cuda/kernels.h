@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/fault_slot.h"
+#include "cuda/scratch.h"
 
 namespace heddle::cuda_kernels {
 
@@ -12,9 +13,9 @@ struct Lines {
 };
 
 // Launch kernels on a cudaStream_t. Return why one could not be launched; null if all were.
-const char* launch_softmax(void* stream, const Lines& lines, const void* x, void* y);
+const char* launch_softmax(void* stream, const Lines& lines, const void* x, void* y, ScratchBlocks& scratch);
 const char* launch_softmax_backward(void* stream, const Lines& lines, const void* g, const void* y,
-                                    void* x_grad);
+                                    void* x_grad, ScratchBlocks& scratch);
 
 // Dense rows of classes, and the label of each; one row at least.
 struct LabelledRows {
@@ -26,7 +27,8 @@ struct LabelledRows {
 
 // losses[row] = -log(probability of the row's label). A label outside of the classes is reported with its row as place.
 const char* launch_cross_entropy(void* stream, const LabelledRows& rows, const void* logits,
-                                 void* probabilities, double* losses, FaultSlot* fault);
+                                 void* probabilities, double* losses, FaultSlot* fault,
+                                 ScratchBlocks& scratch);
 const char* launch_cross_entropy_backward(void* stream, const LabelledRows& rows, const void* g,
                                           const void* probabilities, void* logits_grad);
 

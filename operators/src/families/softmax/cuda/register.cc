@@ -17,15 +17,17 @@ Lines lines_of(const SoftmaxProblem& p, const NDArray& x) {
 void softmax_kernel(const KernelContext& context, const SoftmaxProblem& p, const NDArray& x,
                     const NDArray& y) {
   if (x.size() == 0) return;
-  check_launch(context,
-               launch_softmax(context.stream().native(), lines_of(p, x), read<void>(x), written<void>(y)));
+  ScratchBlocks scratch(context);
+  check_launch(context, launch_softmax(context.stream().native(), lines_of(p, x), read<void>(x),
+                                       written<void>(y), scratch));
 }
 
 void softmax_backward_kernel(const KernelContext& context, const SoftmaxProblem& p, const NDArray& g,
                              const NDArray& y, const NDArray& x_grad) {
   if (g.size() == 0) return;
+  ScratchBlocks scratch(context);
   check_launch(context, launch_softmax_backward(context.stream().native(), lines_of(p, g), read<void>(g),
-                                                read<void>(y), written<void>(x_grad)));
+                                                read<void>(y), written<void>(x_grad), scratch));
 }
 
 LabelledRows labelled(const NDArray& x, const NDArray& labels) {
@@ -43,7 +45,7 @@ void cross_entropy_kernel(const KernelContext& context, const NDArray& logits, c
     const DataFault fault;
     losses = scratch.take_array<double>(rows.rows);
     check_launch(context, launch_cross_entropy(stream, rows, read<void>(logits), written<void>(probabilities),
-                                               losses, fault.slot()));
+                                               losses, fault.slot(), scratch));
     fault.check(context, [classes = rows.classes](const FaultSlot& found) {
       refuse_label(static_cast<std::int64_t>(found.value), found.place, classes);
     });
