@@ -9,3 +9,6 @@ const std::set<std::string>& operators_without_kernels();
 // Operators whose results on a GPU differ from the CPU's in their last bits: functions of libm, sums in another order, products and sums
 // that the CPU rounds at once.
 const std::set<std::string>& operators_with_near_results();
+// Operators whose first results on a GPU may have vectors with other signs than the CPU's, and with them gradients: the results of
+// their samples are compared without signs.
+const std::set<std::string>& operators_with_free_signs();
