@@ -41,7 +41,7 @@ template <auto member, class Theirs> constexpr bool same_as(Theirs*) {
   return false;
 }
 
-#define HEDDLE_SAME(member, library, name)                                                    \
+#define HEDDLE_SAME(member, library, name)                                                                   \
   static_assert(same_as<&ours::Routines<float>::member>(static_cast<decltype(&library##S##name)>(nullptr))); \
   static_assert(same_as<&ours::Routines<double>::member>(static_cast<decltype(&library##D##name)>(nullptr)))
 

@@ -20,19 +20,20 @@ using namespace heddle::test;
 
 namespace {
 
-using cuda_kernels::DenseWay;
 using Arrays = std::vector<NDArray>;
 using Function = std::function<NDArray(const Arrays&)>;
 
-struct Way {
-  explicit Way(DenseWay way) { cuda_kernels::choose_dense(way); }
-  ~Way() { cuda_kernels::choose_dense(DenseWay::both); }
+namespace dense = cuda_kernels::dense;
+
+struct Chosen {
+  explicit Chosen(dense::Way way) { dense::choose(way); }
+  ~Chosen() { dense::choose(dense::Way::both); }
 };
 
 NDArray random_matrices(Random& random, const Shape& shape, DType dtype) {
   std::vector<double> values(static_cast<std::size_t>(element_count(shape)));
   for (double& value : values) value = std::uniform_real_distribution<double>(-1, 1)(random);
-  return reshape(array<double>(values), shape).astype(dtype);
+  return array<double>(values, shape).astype(dtype);
 }
 
 // Matrices whose inverses have elements of about 1 / n, with distinct eigenvalues; positive definite if `symmetric`.
@@ -66,7 +67,8 @@ void compare_with_cpu(const Arrays& inputs, const Function& function, bool diffe
                there = evaluated(inputs, function, gpu(0), differentiates);
   for (std::size_t i = 0; i < here.size(); ++i) {
     CAPTURE(i);
-    const double scale = here[i].size() == 0 ? 1 : std::max(1.0, max(abs(here[i])).astype(DType::f64).item<double>());
+    const double scale =
+        here[i].size() == 0 ? 1 : std::max(1.0, max(abs(here[i])).astype(DType::f64).item<double>());
     CHECK(within(here[i], there[i], 0, tolerance(here[i].dtype()) * scale));
   }
 }
@@ -80,10 +82,9 @@ std::string error_of(const NDArray& y) {
   return message_of([&] { y.wait(); });
 }
 
-std::string without_line(const std::string& text) { return text.substr(0, text.find(" [")); }
-
 // The same error on both devices, which begins with `text`.
-void same_error(const NDArray& x, const std::string& text, const std::function<NDArray(const NDArray&)>& call) {
+void same_error(const NDArray& x, const std::string& text,
+                const std::function<NDArray(const NDArray&)>& call) {
   const std::string here = error_of(call(x)), there = error_of(call(x.copy_to(gpu(0))));
   CAPTURE(text);
   CHECK(here == there);
@@ -94,8 +95,8 @@ const Shape kSquares[] = {{1, 1}, {2, 2}, {3, 1, 1}, {2, 3, 4, 4}, {33, 33}, {2,
 
 TEST_CASE("equations, inverses and determinants have the CPU's results and gradients") {
   int seed = 0;
-  for (const DenseWay way : {DenseWay::both, DenseWay::own}) {
-    const Way set(way);
+  for (const dense::Way way : {dense::Way::both, dense::Way::own}) {
+    const Chosen set(way);
     for (const Shape& shape : kSquares) {
       Random random(static_cast<std::uint64_t>(++seed));
       CAPTURE(shape.to_string());
@@ -113,8 +114,9 @@ TEST_CASE("equations, inverses and determinants have the CPU's results and gradi
       compare_with_cpu({regular_matrices(random, shape, dtype, true)},
                        [](const Arrays& in) { return cholesky(in[0]); });
       const NDArray parts = random_matrices(random, shape, dtype);
-      compare_with_cpu({parts}, [](const Arrays& in) { return det(in[0]); }, way == DenseWay::both);
-      compare_with_cpu({parts}, [](const Arrays& in) { return slogdet(in[0])[0]; }, false);
+      compare_with_cpu({parts}, [](const Arrays& in) { return det(in[0]); });
+      compare_with_cpu(
+          {parts}, [](const Arrays& in) { return slogdet(in[0])[0]; }, false);
     }
   }
   CHECK(problems() == "");
@@ -124,28 +126,34 @@ TEST_CASE("batches of matrices beyond the library's batched routines") {
   Random random(9);
   const NDArray a = regular_matrices(random, {2, 515, 515}, DType::f32),
                 b = random_matrices(random, {2, 515, 2}, DType::f32);
-  compare_with_cpu({a, b}, [](const Arrays& in) { return solve(in[0], in[1]); }, false);
-  compare_with_cpu({a, b}, [](const Arrays& in) { return solve_triangular(in[0], in[1], false); }, false);
-  compare_with_cpu({a + swapaxes(a, -1, -2)}, [](const Arrays& in) { return cholesky(in[0]); }, false);
+  compare_with_cpu(
+      {a, b}, [](const Arrays& in) { return solve(in[0], in[1]); }, false);
+  compare_with_cpu(
+      {a, b}, [](const Arrays& in) { return solve_triangular(in[0], in[1], false); }, false);
+  compare_with_cpu(
+      {a + swapaxes(a, -1, -2)}, [](const Arrays& in) { return cholesky(in[0]); }, false);
   CHECK(problems() == "");
 }
 
 TEST_CASE("lu and qr have the CPU's factors, for wide and tall matrices") {
   int seed = 0;
-  for (const Shape& shape : {Shape{1, 1}, {2, 3, 5}, {3, 5, 3}, {40, 7}, {7, 40}, {2, 34, 34}, {1, 6}, {6, 1}}) {
+  for (const Shape& shape :
+       {Shape{1, 1}, {2, 3, 5}, {3, 5, 3}, {40, 7}, {7, 40}, {2, 34, 34}, {1, 6}, {6, 1}}) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       Random random(static_cast<std::uint64_t>(++seed));
       CAPTURE(shape.to_string());
       const NDArray x = random_matrices(random, shape, dtype);
       for (const std::size_t part : {0, 1, 2}) {
         CAPTURE(part);
-        for (const DenseWay way : {DenseWay::both, DenseWay::own}) {
-          const Way set(way);
-          compare_with_cpu({x}, [=](const Arrays& in) { return lu(in[0])[part]; }, false);
+        for (const dense::Way way : {dense::Way::both, dense::Way::own}) {
+          const Chosen set(way);
+          compare_with_cpu(
+              {x}, [=](const Arrays& in) { return lu(in[0])[part]; }, false);
         }
         if (part == 2) continue;
         compare_with_cpu({x}, [=](const Arrays& in) { return qr(in[0])[part]; });
-        compare_with_cpu({x}, [=](const Arrays& in) { return qr(in[0], "complete")[part]; }, false);
+        compare_with_cpu(
+            {x}, [=](const Arrays& in) { return qr(in[0], "complete")[part]; }, false);
       }
     }
   }
@@ -179,8 +187,10 @@ TEST_CASE("singular values and vectors") {
       compare_with_cpu({x}, [=](const Arrays& in) { return square(svd(in[0], false)[part]); });
     compare_with_cpu({x}, [](const Arrays& in) { return pinv(in[0]); });
     compare_with_cpu({x}, [](const Arrays& in) { return matrix_norm(in[0], "nuc"); });
-    compare_with_cpu({x}, [](const Arrays& in) { return cond(in[0]); }, false);
-    compare_with_cpu({x}, [](const Arrays& in) { return matrix_rank(in[0]).astype(DType::f32); }, false);
+    compare_with_cpu(
+        {x}, [](const Arrays& in) { return cond(in[0]); }, false);
+    compare_with_cpu(
+        {x}, [](const Arrays& in) { return matrix_rank(in[0]).astype(DType::f32); }, false);
     compare_with_cpu({x, random_matrices(random, {shape[shape.size() - 2], 3}, dtype)},
                      [](const Arrays& in) { return lstsq(in[0], in[1]); });
   }
@@ -202,7 +212,10 @@ TEST_CASE("eigenvalues and eigenvectors of symmetric matrices") {
       CHECK(within(eigh(x, uplo)[0], w, 0, most));
       CHECK(largest(matmul(v * expand_dims(w, -2), swapaxes(v, -1, -2)) - there) < most);
       compare_with_cpu({x}, [=](const Arrays& in) { return eigvalsh(in[0], uplo); });
-      compare_with_cpu({x}, [=](const Arrays& in) { return square(eigh(in[0], uplo)[1]); });
+      // Gradients are divided by distances of eigenvalues, which f32 has no digits for if they are many.
+      const bool far = dtype == DType::f64 || shape[shape.size() - 1] < 10;
+      compare_with_cpu(
+          {x}, [=](const Arrays& in) { return square(eigh(in[0], uplo)[1]); }, far);
     }
   }
   CHECK(problems() == "");
@@ -211,7 +224,8 @@ TEST_CASE("eigenvalues and eigenvectors of symmetric matrices") {
 TEST_CASE("the exponential of matrices of all sizes and kinds") {
   Random random(5);
   const auto near_one = [&](const NDArray& x, bool differentiates = true) {
-    compare_with_cpu({x}, [](const Arrays& in) { return expm(in[0]); }, differentiates);
+    compare_with_cpu(
+        {x}, [](const Arrays& in) { return expm(in[0]); }, differentiates);
   };
   for (const DType dtype : {DType::f32, DType::f64}) {
     near_one(random_matrices(random, {3, 2, 4, 4}, dtype));
@@ -220,14 +234,14 @@ TEST_CASE("the exponential of matrices of all sizes and kinds") {
     near_one(tril(random_matrices(random, {2, 5, 5}, dtype)) * 4);
     near_one(triu(random_matrices(random, {5, 5}, dtype)) * 4);
   }
-  const auto two = [](std::vector<double> values) { return reshape(array<double>(values), {2, 2}); };
+  const auto two = [](std::vector<double> values) { return array<double>(values, {2, 2}); };
   const NDArray turn = two({0, -300, 300, 0}), far = two({1, 1e200, 0, 1}), steep = two({0, 1e15, 0, -1000});
   for (const NDArray& x : {turn, far, steep, two({1e3, -1e3, 1e3, -1e3}), two({0, -1e9, 1e9, 0})}) {
-    const NDArray here = expm(x), there = expm(x.copy_to(gpu(0)));
-    CHECK(largest(here / there.copy_to(cpu()) - 1) < 1e-6);
+    CHECK(within(expm(x), expm(x.copy_to(gpu(0))), 1e-6, 0));
   }
   // Matrices of one batch have different numbers of squarings.
-  const NDArray many = stack({two({0, 0.1, 0.2, 0}), turn, two({1, std::nan(""), 0, 1}), zeros({2, 2}, DType::f64)});
+  const NDArray many =
+      stack({two({0, 0.1, 0.2, 0}), turn, two({1, std::nan(""), 0, 1}), zeros({2, 2}, DType::f64)});
   CHECK(within(expm(many), expm(many.copy_to(gpu(0))), 0, 1e-10));
   CHECK(problems() == "");
 }
@@ -251,15 +265,24 @@ TEST_CASE("matrices without elements") {
     CAPTURE(shape.to_string());
     const NDArray x = zeros(shape, DType::f64);
     for (const std::size_t part : {0, 1, 2}) {
-      compare_with_cpu({x}, [=](const Arrays& in) { return svd(in[0])[part]; }, false);
-      compare_with_cpu({x}, [=](const Arrays& in) { return svd(in[0], false)[part]; }, false);
-      compare_with_cpu({x}, [=](const Arrays& in) { return lu(in[0])[part]; }, false);
-      if (part < 2) compare_with_cpu({x}, [=](const Arrays& in) { return qr(in[0], "complete")[part]; }, false);
-      if (part < 2) compare_with_cpu({x}, [=](const Arrays& in) { return qr(in[0])[part]; }, false);
+      compare_with_cpu(
+          {x}, [=](const Arrays& in) { return svd(in[0])[part]; }, false);
+      compare_with_cpu(
+          {x}, [=](const Arrays& in) { return svd(in[0], false)[part]; }, false);
+      compare_with_cpu(
+          {x}, [=](const Arrays& in) { return lu(in[0])[part]; }, false);
+      if (part < 2)
+        compare_with_cpu(
+            {x}, [=](const Arrays& in) { return qr(in[0], "complete")[part]; }, false);
+      if (part < 2)
+        compare_with_cpu(
+            {x}, [=](const Arrays& in) { return qr(in[0])[part]; }, false);
     }
-    compare_with_cpu({x}, [](const Arrays& in) { return pinv(in[0]); }, false);
-    compare_with_cpu({x, ones({shape[shape.size() - 2], 2}, DType::f64)},
-                     [](const Arrays& in) { return lstsq(in[0], in[1]); }, false);
+    compare_with_cpu(
+        {x}, [](const Arrays& in) { return pinv(in[0]); }, false);
+    compare_with_cpu(
+        {x, ones({shape[shape.size() - 2], 2}, DType::f64)},
+        [](const Arrays& in) { return lstsq(in[0], in[1]); }, false);
     if (shape[shape.size() - 1] != shape[shape.size() - 2]) continue;
     for (const auto& function : std::vector<NDArray (*)(const NDArray&)>{
              [](const NDArray& m) { return inv(m); }, [](const NDArray& m) { return det(m); },
@@ -281,17 +304,23 @@ NDArray identities(Shape shape, std::int64_t wrong, double value) {
 }
 
 TEST_CASE("errors that values cause have the CPU's words and name the matrix") {
-  for (const DenseWay way : {DenseWay::both, DenseWay::own}) {
-    const Way set(way);
+  for (const dense::Way way : {dense::Way::both, dense::Way::own}) {
+    const Chosen set(way);
     const NDArray x = identities({2, 3, 4, 4}, 4, 1), one = ones({2, 2});
-    same_error(x, "matrix (1, 1) is singular: element (1, 1)",
-               [](const NDArray& m) { return solve(m, ones({4, 1}, DType::f64, m.device())); });
+    same_error(x, "matrix (1, 1) is singular: element (1, 1)", [](const NDArray& m) {
+      return solve(m, ones({4, 1}, DType::f64, m.device()));
+    });
     same_error(x, "matrix (1, 1) is singular", [](const NDArray& m) { return inv(m); });
-    same_error(x, "matrix (1, 1) is singular", [](const NDArray& m) { return solve(m, zeros({4, 0}, DType::f64, m.device())); });
+    same_error(x, "matrix (1, 1) is singular", [](const NDArray& m) {
+      return solve(m, zeros({4, 0}, DType::f64, m.device()));
+    });
     same_error(one, "inv: the matrix is singular", [](const NDArray& m) { return inv(m); });
-    same_error(zeros({5, 3, 3}), "inv: matrix 0 is singular: element (0, 0)", [](const NDArray& m) { return inv(m); });
+    same_error(zeros({5, 3, 3}), "inv: matrix 0 is singular: element (0, 0)",
+               [](const NDArray& m) { return inv(m); });
     same_error(identities({3, 2, 2}, 1, 0), "solve_triangular: matrix 1 is singular: element (0, 0)",
-               [](const NDArray& m) { return solve_triangular(m, ones({2, 1}, DType::f64, m.device())); });
+               [](const NDArray& m) {
+                 return solve_triangular(m, ones({2, 1}, DType::f64, m.device()));
+               });
     same_error(identities({3, 2, 2}, 2, 1), "cholesky: matrix 2 is not positive definite: its first 2 rows",
                [](const NDArray& m) { return cholesky(m); });
     same_error(-one, "cholesky: the matrix is not positive definite: its first 1 rows",
@@ -306,24 +335,33 @@ TEST_CASE("errors that values cause have the CPU's words and name the matrix") {
     same_error(x, text, [](const NDArray& m) { return eigh(m)[0]; });
     same_error(x, text, [](const NDArray& m) { return matrix_rank(m); });
     same_error(x, text, [](const NDArray& m) { return lstsq(m, ones({2}, DType::f64, m.device())); });
-    same_error(x, text, [](const NDArray& m) { return lstsq(ones({3, 2}, DType::f64, m.device()), ones({3, 1}, DType::f64, m.device()) * slice(m.reshape({-1}), 0, {.begin = m.size() - 1})); });
+    same_error(x, text, [](const NDArray& m) {
+      return lstsq(ones({3, 2}, DType::f64, m.device()),
+                   ones({3, 1}, DType::f64, m.device()) * slice(m.reshape({-1}), 0, {.begin = m.size() - 1}));
+    });
   }
   CHECK(problems() == "");
 }
 
 TEST_CASE("values that are not finite, and zeros, give what the CPU gives") {
   const NDArray x = identities({3, 2, 2}, 1, 1), nan = identities({3, 2, 2}, 1, std::nan(""));
-  const NDArray half = reshape(array<double>({1, std::nan(""), 0, 2}), {2, 2});
-  for (const DenseWay way : {DenseWay::both, DenseWay::own}) {
-    const Way set(way);
-    compare_with_cpu({x}, [](const Arrays& in) { return det(in[0]); }, way == DenseWay::both);
-    compare_with_cpu({x}, [](const Arrays& in) { return slogdet(in[0])[0]; }, false);
-    compare_with_cpu({x}, [](const Arrays& in) { return slogdet(in[0])[1]; }, false);
-    compare_with_cpu({nan}, [](const Arrays& in) { return inv(in[0]); }, false);
-    compare_with_cpu({nan}, [](const Arrays& in) { return det(in[0]); }, false);
-    compare_with_cpu({x}, [](const Arrays& in) { return cond(in[0], "1"); }, false);
+  const NDArray half = array<double>({1, std::nan(""), 0, 2}, {2, 2});
+  for (const dense::Way way : {dense::Way::both, dense::Way::own}) {
+    const Chosen set(way);
+    compare_with_cpu({x}, [](const Arrays& in) { return det(in[0]); });
+    compare_with_cpu(
+        {x}, [](const Arrays& in) { return slogdet(in[0])[0]; }, false);
+    compare_with_cpu(
+        {x}, [](const Arrays& in) { return slogdet(in[0])[1]; }, false);
+    compare_with_cpu(
+        {nan}, [](const Arrays& in) { return inv(in[0]); }, false);
+    compare_with_cpu(
+        {nan}, [](const Arrays& in) { return det(in[0]); }, false);
+    compare_with_cpu(
+        {x}, [](const Arrays& in) { return cond(in[0], "1"); }, false);
   }
-  compare_with_cpu({nan}, [](const Arrays& in) { return expm(in[0]); }, false);
+  compare_with_cpu(
+      {nan}, [](const Arrays& in) { return expm(in[0]); }, false);
   CHECK(eigvalsh(half.copy_to(gpu(0))).to_vector<double>() == std::vector<double>{1, 2});
   CHECK(problems() == "");
 }
@@ -334,7 +372,8 @@ TEST_CASE("multinomial and choice draw what the CPU draws") {
     Random random(static_cast<std::uint64_t>(++seed));
     CAPTURE(shape.to_string());
     const std::int64_t n = shape[shape.size() - 1];
-    const NDArray weights = maximum(random_matrices(random, shape, seed % 2 ? DType::f32 : DType::f64), 0) + (seed % 3) * 0.01;
+    const NDArray weights =
+        maximum(random_matrices(random, shape, seed % 2 ? DType::f32 : DType::f64), 0) + (seed % 3) * 0.01;
     NDArray some = weights.copy();
     slice(some, -1, {.end = 1}).fill(1);
     for (const bool replacement : {true, false}) {
@@ -348,7 +387,8 @@ TEST_CASE("multinomial and choice draw what the CPU draws") {
   Generator a(3), b(3);
   CHECK(same_bits(choice(4, {3}, false, p, a), choice(4, {3}, false, p.copy_to(gpu(0)), b)));
   const NDArray entries = arange(12, DType::f32).reshape({4, 3});
-  CHECK(same_bits(choice(entries, {6}, true, p, a), choice(entries.copy_to(gpu(0)), {6}, true, p.copy_to(gpu(0)), b)));
+  CHECK(same_bits(choice(entries, {6}, true, p, a),
+                  choice(entries.copy_to(gpu(0)), {6}, true, p.copy_to(gpu(0)), b)));
   CHECK(problems() == "");
 }
 
@@ -356,7 +396,7 @@ TEST_CASE("weights that multinomial refuses") {
   const double inf = std::numeric_limits<double>::infinity(), huge = std::numeric_limits<double>::max();
   const auto rows = [](std::vector<double> values) {
     const std::int64_t n = static_cast<std::int64_t>(values.size()) / 2;
-    return reshape(array<double>(values), {2, n});
+    return array<double>(values, {2, n});
   };
   for (const bool replacement : {true, false}) {
     const auto drawn = [=](const NDArray& x) { return multinomial(x, 2, replacement); };

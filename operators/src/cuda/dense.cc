@@ -16,17 +16,15 @@
 #include "cuda/dense_own.h"
 #include "cuda/scratch.h"
 
-namespace heddle::cuda_kernels {
+namespace heddle::cuda_kernels::dense {
 namespace {
-
-using namespace dense;
 
 // Up to these sizes one call computes all matrices of a batch. Beyond them a matrix has work for a whole GPU, and Jacobi's methods
 // do not take it.
 constexpr long long kSmallFactors = 512, kSmallVectors = 32;
 
-std::atomic<DenseWay>& way() {
-  static std::atomic<DenseWay> chosen = DenseWay::both;
+std::atomic<Way>& way() {
+  static std::atomic<Way> chosen = Way::both;
   return chosen;
 }
 
@@ -68,7 +66,7 @@ template <class T> class Libraries {
  public:
   explicit Libraries(const KernelContext& context)
       : context_(context),
-        call_(*dense::functions()),
+        call_(*functions()),
         gpu_(gpu_of(context.stream().device().index)),
         guard_(gpu_.mutex) {
     gpu_.open(call_);
@@ -93,11 +91,11 @@ template <class T> class Libraries {
   std::lock_guard<std::mutex> guard_;
 };
 
-bool by_own() { return way() == DenseWay::own || !dense::functions(); }
+bool by_own() { return way() == Way::own || !functions(); }
 
 void need_libraries() {
-  if (dense::functions()) return;
-  throw Error("this needs NVIDIA's library for dense matrices: " + dense::missing());
+  if (functions()) return;
+  throw Error("this needs NVIDIA's library for dense matrices: " + missing());
 }
 
 std::size_t bytes(long long count, std::size_t each) {
@@ -122,7 +120,8 @@ template <class T> class Pointers {
  public:
   Pointers(const KernelContext& context, const T* first, long long step, long long count)
       : memory_(context, bytes(count, sizeof(T*))) {
-    check_launch(context, list_pointers(context.stream().native(), const_cast<T*>(first), step, data(), count));
+    check_launch(context,
+                 list_pointers(context.stream().native(), const_cast<T*>(first), step, data(), count));
   }
   T** data() const { return memory_.as<T*>(); }
 
@@ -187,8 +186,8 @@ void getrs(const KernelContext& context, bool transposed, long long n, long long
   if (count > 1 && n <= kSmallFactors) {
     const Pointers<T> factors(context, a, n * n, count), right(context, b, n * k, count);
     int wrong = 0;
-    check(call->getrs_batched(call.blas(), op, size, columns, factors.data(), size, pivots, right.data(), size,
-                              &wrong, as_int(count)),
+    check(call->getrs_batched(call.blas(), op, size, columns, factors.data(), size, pivots, right.data(),
+                              size, &wrong, as_int(count)),
           "cublasGetrsBatched");
     if (wrong) throw Error("cublasGetrsBatched: argument " + std::to_string(-wrong) + " is wrong");
     return;
@@ -337,19 +336,20 @@ void syevd(const KernelContext& context, bool vectors, bool upper, long long n, 
   }
 }
 
-void choose_dense(DenseWay chosen) { way() = chosen; }
+void choose(Way chosen) { way() = chosen; }
 
-#define HEDDLE_INSTANTIATE(T)                                                                                  \
-  template void potrf(const KernelContext&, long long, T*, int*, long long);                                  \
-  template void getrf(const KernelContext&, long long, long long, T*, int*, int*, long long);                 \
-  template void getrs(const KernelContext&, bool, long long, long long, const T*, const int*, T*, long long); \
-  template void trsm(const KernelContext&, bool, long long, long long, const T*, T*, long long);              \
-  template void geqrf(const KernelContext&, long long, long long, T*, long long, T*, long long);              \
-  template void orgqr(const KernelContext&, long long, long long, long long, T*, long long, const T*,         \
-                      long long);                                                                             \
-  template void gesvd(const KernelContext&, char, long long, long long, T*, T*, T*, T*, int*, long long);     \
+#define HEDDLE_INSTANTIATE(T)                                                                             \
+  template void potrf(const KernelContext&, long long, T*, int*, long long);                              \
+  template void getrf(const KernelContext&, long long, long long, T*, int*, int*, long long);             \
+  template void getrs(const KernelContext&, bool, long long, long long, const T*, const int*, T*,         \
+                      long long);                                                                         \
+  template void trsm(const KernelContext&, bool, long long, long long, const T*, T*, long long);          \
+  template void geqrf(const KernelContext&, long long, long long, T*, long long, T*, long long);          \
+  template void orgqr(const KernelContext&, long long, long long, long long, T*, long long, const T*,     \
+                      long long);                                                                         \
+  template void gesvd(const KernelContext&, char, long long, long long, T*, T*, T*, T*, int*, long long); \
   template void syevd(const KernelContext&, bool, bool, long long, T*, T*, int*, long long);
 HEDDLE_INSTANTIATE(float)
 HEDDLE_INSTANTIATE(double)
 
-}  // namespace heddle::cuda_kernels
+}  // namespace heddle::cuda_kernels::dense

@@ -7,7 +7,7 @@
 
 #include <heddle/kernel_context.h>
 
-namespace heddle::cuda_kernels {
+namespace heddle::cuda_kernels::dense {
 
 // a = U^T U in a's upper triangle; the lower one may have any values afterwards.
 template <class T> void potrf(const KernelContext& context, long long n, T* a, int* infos, long long count);
@@ -47,7 +47,7 @@ void syevd(const KernelContext& context, bool vectors, bool upper, long long n, 
            long long count);
 
 // Which of the two computes: `both` is the rule above. For tests.
-enum class DenseWay { both, own };
-void choose_dense(DenseWay way);
+enum class Way { both, own };
+void choose(Way way);
 
-}  // namespace heddle::cuda_kernels
+}  // namespace heddle::cuda_kernels::dense

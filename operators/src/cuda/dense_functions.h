@@ -12,14 +12,14 @@ using Solver = void*;   // cusolverDnHandle_t
 using Blas = void*;     // cublasHandle_t
 using Options = void*;  // gesvdjInfo_t, syevjInfo_t
 
-constexpr int kSuccess = 0;                    // cusolverStatus_t, cublasStatus_t
-constexpr int kAllocFailed = 3;                // CUBLAS_STATUS_ALLOC_FAILED
-constexpr int kSolverAllocFailed = 2;          // CUSOLVER_STATUS_ALLOC_FAILED
-constexpr int kLower = 0, kUpper = 1;          // cublasFillMode_t
-constexpr int kPlain = 0, kTransposed = 1;     // cublasOperation_t
-constexpr int kRight = 1;                      // cublasSideMode_t
-constexpr int kNonUnit = 0;                    // cublasDiagType_t
-constexpr int kNoVectors = 0, kVectors = 1;    // cusolverEigMode_t
+constexpr int kSuccess = 0;                  // cusolverStatus_t, cublasStatus_t
+constexpr int kAllocFailed = 3;              // CUBLAS_STATUS_ALLOC_FAILED
+constexpr int kSolverAllocFailed = 2;        // CUSOLVER_STATUS_ALLOC_FAILED
+constexpr int kLower = 0, kUpper = 1;        // cublasFillMode_t
+constexpr int kPlain = 0, kTransposed = 1;   // cublasOperation_t
+constexpr int kRight = 1;                    // cublasSideMode_t
+constexpr int kNonUnit = 0;                  // cublasDiagType_t
+constexpr int kNoVectors = 0, kVectors = 1;  // cusolverEigMode_t
 
 // Of float or of double.
 template <class T> struct Routines {
@@ -49,8 +49,8 @@ template <class T> struct Routines {
                        Options, int count);
   // Of cuBLAS. The info of getrs_batched is in memory of the host: it tells of wrong arguments alone.
   int (*getrf_batched)(Blas, int n, T* const* a, int lda, int* pivots, int* infos, int count);
-  int (*getrs_batched)(Blas, int op, int n, int k, const T* const* a, int lda, const int* pivots,
-                       T* const* b, int ldb, int* info, int count);
+  int (*getrs_batched)(Blas, int op, int n, int k, const T* const* a, int lda, const int* pivots, T* const* b,
+                       int ldb, int* info, int count);
   int (*trsm)(Blas, int side, int uplo, int op, int diagonal, int m, int n, const T* alpha, const T* a,
               int lda, T* b, int ldb);
   int (*trsm_batched)(Blas, int side, int uplo, int op, int diagonal, int m, int n, const T* alpha,

@@ -242,13 +242,13 @@ const char* take_vectors(void* stream, long long m, long long n, long long colum
                              TakeVectors<T>{m, n, columns, all, v, u, vt, count});
 }
 
-#define HEDDLE_INSTANTIATE(T)                                                                                \
-  template const char* own_potrf(void*, long long, T*, int*, long long);                                     \
-  template const char* own_getrf(void*, long long, long long, T*, int*, int*, long long);                    \
-  template const char* own_getrs(void*, bool, long long, long long, const T*, const int*, T*, long long);    \
-  template const char* own_trsm(void*, bool, long long, long long, const T*, T*, long long);                 \
-  template const char* list_pointers(void*, T*, long long, T**, long long);                                  \
-  template const char* take_vectors(void*, long long, long long, long long, const T*, const T*, T*, T*,      \
+#define HEDDLE_INSTANTIATE(T)                                                                             \
+  template const char* own_potrf(void*, long long, T*, int*, long long);                                  \
+  template const char* own_getrf(void*, long long, long long, T*, int*, int*, long long);                 \
+  template const char* own_getrs(void*, bool, long long, long long, const T*, const int*, T*, long long); \
+  template const char* own_trsm(void*, bool, long long, long long, const T*, T*, long long);              \
+  template const char* list_pointers(void*, T*, long long, T**, long long);                               \
+  template const char* take_vectors(void*, long long, long long, long long, const T*, const T*, T*, T*,   \
                                     long long);
 HEDDLE_INSTANTIATE(float)
 HEDDLE_INSTANTIATE(double)

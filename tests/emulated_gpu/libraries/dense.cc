@@ -43,16 +43,16 @@ struct Handle {
 
 // LAPACK's functions of one type.
 template <class T> struct Lapack;
-#define HEDDLE_OF(T, p)                                                                                      \
-  template <> struct Lapack<T> {                                                                             \
-    static constexpr auto potrf = p##potrf_;                                                                 \
-    static constexpr auto getrf = p##getrf_;                                                                 \
-    static constexpr auto getrs = p##getrs_;                                                                 \
-    static constexpr auto geqrf = p##geqrf_;                                                                 \
-    static constexpr auto orgqr = p##orgqr_;                                                                 \
-    static constexpr auto gesvd = p##gesvd_;                                                                 \
-    static constexpr auto syev = p##syev_;                                                                   \
-    static constexpr auto trsm = p##trsm_;                                                                   \
+#define HEDDLE_OF(T, p)                      \
+  template <> struct Lapack<T> {             \
+    static constexpr auto potrf = p##potrf_; \
+    static constexpr auto getrf = p##getrf_; \
+    static constexpr auto getrs = p##getrs_; \
+    static constexpr auto geqrf = p##geqrf_; \
+    static constexpr auto orgqr = p##orgqr_; \
+    static constexpr auto gesvd = p##gesvd_; \
+    static constexpr auto syev = p##syev_;   \
+    static constexpr auto trsm = p##trsm_;   \
   }
 HEDDLE_OF(float, s);
 HEDDLE_OF(double, d);
@@ -75,7 +75,9 @@ const char* letter(int uplo) { return uplo == kUpper ? "U" : "L"; }
 const char* letter_of_op(int op) { return op == kPlain ? "N" : "T"; }
 bool is_uplo(int uplo) { return uplo == kUpper || uplo == kLower; }
 bool is_op(int op) { return op == kPlain || op == kTransposed; }
-bool fits(int rows, int columns, int stride) { return rows >= 0 && columns >= 0 && stride >= std::max(1, rows); }
+bool fits(int rows, int columns, int stride) {
+  return rows >= 0 && columns >= 0 && stride >= std::max(1, rows);
+}
 
 // The workspace that LAPACK's function wants, from what it writes.
 template <class T> int wanted_by(T first) { return std::max(1, static_cast<int>(std::ceil(first))); }
@@ -92,8 +94,7 @@ template <class T> int potrf(Solver on, int uplo, int n, T* a, int lda, T* work,
   });
 }
 // The other triangle is used as a workspace.
-template <class T>
-int potrf_batched(Solver on, int uplo, int n, T** a, int lda, int* infos, int count) {
+template <class T> int potrf_batched(Solver on, int uplo, int n, T** a, int lda, int* infos, int count) {
   if (!is_uplo(uplo) || !fits(n, n, lda) || count < 1) return kSolverInvalid;
   return enqueue(on, [=] {
     for (int i = 0; i < count; ++i) {
@@ -151,8 +152,8 @@ template <class T> int gesvd_workspace(int m, int n) {
   T wanted = 0, nothing = 0;
   int info = 0;
   constexpr int kAsk = -1;
-  Lapack<T>::gesvd("A", "A", &m, &n, &nothing, &m, &nothing, &nothing, &m, &nothing, &n, &wanted, &kAsk, &info, 1,
-                   1);
+  Lapack<T>::gesvd("A", "A", &m, &n, &nothing, &m, &nothing, &nothing, &m, &nothing, &n, &wanted, &kAsk,
+                   &info, 1, 1);
   return wanted_by(wanted);
 }
 template <class T> int gesvd_size(Solver, int m, int n, int* size) {
@@ -163,7 +164,8 @@ template <class T> int gesvd_size(Solver, int m, int n, int* size) {
 template <class T>
 int gesvd(Solver on, signed char job_u, signed char job_vt, int m, int n, T* a, int lda, T* s, T* u, int ldu,
           T* vt, int ldvt, T* work, int size, T* rest, int* info) {
-  if (m < n || !fits(m, n, lda) || ldu < m || ldvt < n || size < gesvd_workspace<T>(m, n)) return kSolverInvalid;
+  if (m < n || !fits(m, n, lda) || ldu < m || ldvt < n || size < gesvd_workspace<T>(m, n))
+    return kSolverInvalid;
   if (job_u != 'N' && (!u || !vt)) return kSolverInvalid;
   return enqueue(on, [=] {
     const char first = static_cast<char>(job_u), second = static_cast<char>(job_vt);
@@ -183,8 +185,8 @@ constexpr int kMostJacobi = 32;
 template <class T>
 int gesvdj_batched_size(Solver, int, int m, int n, const T*, int lda, const T*, const T*, int ldu, const T*,
                         int ldv, int* size, Options options, int count) {
-  const bool right = m >= 1 && n >= 1 && m <= kMostJacobi && n <= kMostJacobi && fits(m, n, lda) && ldu >= m &&
-                     ldv >= n && options && count >= 1;
+  const bool right = m >= 1 && n >= 1 && m <= kMostJacobi && n <= kMostJacobi && fits(m, n, lda) &&
+                     ldu >= m && ldv >= n && options && count >= 1;
   *size = 5 * count;
   return right ? kSuccess : kSolverInvalid;
 }
@@ -195,7 +197,8 @@ template <class T> void jacobi(bool vectors, int m, int n, T* a, int lda, T* s, 
   int size = gesvd_workspace<T>(m, n);
   std::vector<T> work(static_cast<std::size_t>(size));
   const char* const job = vectors ? "A" : "N";
-  Lapack<T>::gesvd(job, job, &m, &n, copy.data(), &m, s, u, &m, vt.data(), &n, work.data(), &size, info, 1, 1);
+  Lapack<T>::gesvd(job, job, &m, &n, copy.data(), &m, s, u, &m, vt.data(), &n, work.data(), &size, info, 1,
+                   1);
   for (int r = 0; vectors && r < n; ++r) {
     for (int c = 0; c < n; ++c) v[c * n + r] = -vt[static_cast<std::size_t>(r * n + c)];
   }
@@ -212,8 +215,8 @@ int gesvdj_batched(Solver on, int mode, int m, int n, T* a, int lda, T* s, T* u,
   return enqueue(on, [=] {
     std::fill_n(work, size, T(-1));
     for (int i = 0; i < count; ++i)
-      jacobi<T>(mode == kVectors, m, n, a + i * lda * n, lda, s + i * std::min(m, n), u + i * m * m, v + i * n * n,
-                infos + i);
+      jacobi<T>(mode == kVectors, m, n, a + i * lda * n, lda, s + i * std::min(m, n), u + i * m * m,
+                v + i * n * n, infos + i);
   });
 }
 
@@ -225,10 +228,10 @@ template <class T> int syev_workspace(int n) {
   Lapack<T>::syev("V", "U", &n, &nothing, &lda, &nothing, &wanted, &kAsk, &info, 1, 1);
   return wanted_by(wanted);
 }
-template <class T>
-int syevd_size(Solver, int mode, int uplo, int n, const T*, int lda, const T*, int* size) {
+template <class T> int syevd_size(Solver, int mode, int uplo, int n, const T*, int lda, const T*, int* size) {
   *size = syev_workspace<T>(n);
-  return is_uplo(uplo) && fits(n, n, lda) && (mode == kVectors || mode == kNoVectors) ? kSuccess : kSolverInvalid;
+  return is_uplo(uplo) && fits(n, n, lda) && (mode == kVectors || mode == kNoVectors) ? kSuccess
+                                                                                      : kSolverInvalid;
 }
 template <class T>
 int syevd(Solver on, int mode, int uplo, int n, T* a, int lda, T* w, T* work, int size, int* info) {
@@ -241,8 +244,9 @@ template <class T>
 int syevj_batched_size(Solver, int, int uplo, int n, const T*, int lda, const T*, int* size, Options options,
                        int count) {
   *size = syev_workspace<T>(n) + 3 * count;
-  return is_uplo(uplo) && n >= 1 && n <= kMostJacobi && fits(n, n, lda) && options && count >= 1 ? kSuccess
-                                                                                                : kSolverInvalid;
+  return is_uplo(uplo) && n >= 1 && n <= kMostJacobi && fits(n, n, lda) && options && count >= 1
+             ? kSuccess
+             : kSolverInvalid;
 }
 template <class T>
 int syevj_batched(Solver on, int mode, int uplo, int n, T* a, int lda, T* w, T* work, int size, int* infos,
@@ -288,8 +292,8 @@ int trsm(Blas on, int side, int uplo, int op, int diagonal, int m, int n, const 
          T* b, int ldb) {
   if (!trsm_fits(side, uplo, op, diagonal, m, n, lda, ldb)) return kInvalid;
   return enqueue(on, [=, by = *alpha] {
-    Lapack<T>::trsm(side == kRight ? "R" : "L", letter(uplo), letter_of_op(op), "N", &m, &n, &by, a, &lda, b, &ldb, 1,
-                    1, 1, 1);
+    Lapack<T>::trsm(side == kRight ? "R" : "L", letter(uplo), letter_of_op(op), "N", &m, &n, &by, a, &lda, b,
+                    &ldb, 1, 1, 1, 1);
   });
 }
 template <class T>
@@ -298,8 +302,8 @@ int trsm_batched(Blas on, int side, int uplo, int op, int diagonal, int m, int n
   if (!trsm_fits(side, uplo, op, diagonal, m, n, lda, ldb) || count < 1) return kInvalid;
   return enqueue(on, [=, by = *alpha] {
     for (int i = 0; i < count; ++i)
-      Lapack<T>::trsm(side == kRight ? "R" : "L", letter(uplo), letter_of_op(op), "N", &m, &n, &by, a[i], &lda, b[i],
-                      &ldb, 1, 1, 1, 1);
+      Lapack<T>::trsm(side == kRight ? "R" : "L", letter(uplo), letter_of_op(op), "N", &m, &n, &by, a[i],
+                      &lda, b[i], &ldb, 1, 1, 1, 1);
   });
 }
 
@@ -314,18 +318,34 @@ int set_stream(void* handle, void* stream) {
 }
 
 template <class T>
-constexpr Routines<T> kRoutines{
-    potrf_size<T>,          potrf<T>,          potrf_batched<T>,      getrf_size<T>,    getrf<T>,
-    getrs<T>,               geqrf_size<T>,     geqrf<T>,              orgqr_size<T>,    orgqr<T>,
-    gesvd_size<T>,          gesvd<T>,          gesvdj_batched_size<T>, gesvdj_batched<T>, syevd_size<T>,
-    syevd<T>,               syevj_batched_size<T>, syevj_batched<T>,  getrf_batched<T>, getrs_batched<T>,
-    trsm<T>,                trsm_batched<T>};
+constexpr Routines<T> kRoutines{potrf_size<T>,
+                                potrf<T>,
+                                potrf_batched<T>,
+                                getrf_size<T>,
+                                getrf<T>,
+                                getrs<T>,
+                                geqrf_size<T>,
+                                geqrf<T>,
+                                orgqr_size<T>,
+                                orgqr<T>,
+                                gesvd_size<T>,
+                                gesvd<T>,
+                                gesvdj_batched_size<T>,
+                                gesvdj_batched<T>,
+                                syevd_size<T>,
+                                syevd<T>,
+                                syevj_batched_size<T>,
+                                syevj_batched<T>,
+                                getrf_batched<T>,
+                                getrs_batched<T>,
+                                trsm<T>,
+                                trsm_batched<T>};
 
 }  // namespace
 
 const Functions* functions() {
-  static constexpr Functions all{create,     set_stream,       options_create,  options_create, create,
-                                 set_stream, kRoutines<float>, kRoutines<double>};
+  static constexpr Functions all{create, set_stream, options_create,   options_create,
+                                 create, set_stream, kRoutines<float>, kRoutines<double>};
   return &all;
 }
 const std::string& missing() {

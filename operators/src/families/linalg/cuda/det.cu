@@ -6,7 +6,7 @@
 #include "families/linalg/cuda/kernels.h"
 #include "gpu/layout.h"
 
-namespace heddle::cuda_kernels {
+namespace heddle::cuda_kernels::linalg {
 namespace {
 
 using functors::Scaled;
@@ -137,12 +137,12 @@ const char* launch_second(void* stream, const T* products, const T* h, long long
   return over(stream, n * n * count, Second<T>{products, h, n, count, made});
 }
 
-#define HEDDLE_INSTANTIATE(T)                                                                             \
-  template const char* launch_det(void*, const T*, const int*, long long, long long, T*, T*);             \
-  template const char* launch_sign(void*, const T*, const int*, long long, long long, T*);                \
+#define HEDDLE_INSTANTIATE(T)                                                                               \
+  template const char* launch_det(void*, const T*, const int*, long long, long long, T*, T*);               \
+  template const char* launch_sign(void*, const T*, const int*, long long, long long, T*);                  \
   template const char* launch_products(void*, const T*, const T*, long long, long long, bool, double*, T*); \
   template const char* launch_second(void*, const T*, const T*, long long, long long, T*);
 HEDDLE_INSTANTIATE(float)
 HEDDLE_INSTANTIATE(double)
 
-}  // namespace heddle::cuda_kernels
+}  // namespace heddle::cuda_kernels::linalg

@@ -5,7 +5,7 @@
 #include "families/linalg/cuda/expm.h"
 #include "gpu/layout.h"
 
-namespace heddle::cuda_kernels {
+namespace heddle::cuda_kernels::linalg {
 namespace {
 
 constexpr double kReach = 4.25;
@@ -190,8 +190,8 @@ HEDDLE_DEVICE inline double slope_of_exp(double a, double b) {
 
 // An element of the exponential of x / 2^power, of which `made` is computed. For a triangular matrix, the diagonal and the one next to
 // it have closed forms.
-HEDDLE_DEVICE inline double placed(const Expm& of, long long q, const ExpmState& state, int power, long long r,
-                                   long long c, double made) {
+HEDDLE_DEVICE inline double placed(const Expm& of, long long q, const ExpmState& state, int power,
+                                   long long r, long long c, double made) {
   if (!state.triangular) return made;
   if (c > r) return 0;
   const double* const diagonal = of.diagonal + q * of.n;
@@ -293,8 +293,9 @@ const char* expm_scale(void* stream, const Expm& of) {
                 ScaleInput{of, of.block(0), of.block(6), of.block(7), of.block(3), of.block(4), of.block(5)});
 }
 const char* expm_first_sums(void* stream, const Expm& of) {
-  return over(stream, of,
-              FirstSums{of.block(1), of.block(2), of.block(3), of.block(6), of.block(7), of.count * of.n * of.n});
+  return over(
+      stream, of,
+      FirstSums{of.block(1), of.block(2), of.block(3), of.block(6), of.block(7), of.count * of.n * of.n});
 }
 const char* expm_last_sums(void* stream, const Expm& of) {
   return over(stream, of,
@@ -321,4 +322,4 @@ template const char* expm_begin(void*, const Expm&, const double*);
 template const char* expm_end(void*, const Expm&, float*);
 template const char* expm_end(void*, const Expm&, double*);
 
-}  // namespace heddle::cuda_kernels
+}  // namespace heddle::cuda_kernels::linalg

@@ -3,11 +3,11 @@
 // As on the CPU: Pade's approximation of x / 2^s, squared s times. How often is decided on the GPU, for each matrix.
 #pragma once
 
-namespace heddle::cuda_kernels {
+namespace heddle::cuda_kernels::linalg {
 
 struct ExpmState {
-  double size;              // the norm of the input
-  int shift, squarings;     // the input was divided by 2^shift first; s
+  double size;                     // the norm of the input
+  int shift, squarings;            // the input was divided by 2^shift first; s
   bool finite, upper, triangular;  // an upper triangle is computed as its transpose
 };
 
@@ -36,4 +36,4 @@ const char* expm_combine(void* stream, const Expm& of);
 // Squares block 7 as often as each matrix wants it, and writes the results.
 template <class T> const char* expm_end(void* stream, const Expm& of, T* y);
 
-}  // namespace heddle::cuda_kernels
+}  // namespace heddle::cuda_kernels::linalg

@@ -4,7 +4,7 @@
 
 #include "cuda/fault_slot.h"
 
-namespace heddle::cuda_kernels {
+namespace heddle::cuda_kernels::linalg {
 
 // Which elements of a matrix are meant: others are 0 in copies, and not looked at in checks. `unit_lower` has ones on its diagonal.
 enum class Triangle : unsigned char { whole, lower, upper, unit_lower };
@@ -74,4 +74,4 @@ template <class T>
 const char* launch_inverse_values(void* stream, const T* s, long long n, long long count, double tolerance,
                                   T* shares);
 
-}  // namespace heddle::cuda_kernels
+}  // namespace heddle::cuda_kernels::linalg

@@ -6,7 +6,7 @@
 #include "families/linalg/cuda/kernels.h"
 #include "gpu/layout.h"
 
-namespace heddle::cuda_kernels {
+namespace heddle::cuda_kernels::linalg {
 namespace {
 
 template <class K> const char* over(void* stream, long long elements, const K& kernel) {
@@ -231,4 +231,4 @@ const char* launch_inverse_values(void* stream, const T* s, long long n, long lo
 HEDDLE_INSTANTIATE(float)
 HEDDLE_INSTANTIATE(double)
 
-}  // namespace heddle::cuda_kernels
+}  // namespace heddle::cuda_kernels::linalg

@@ -2,7 +2,7 @@
 #include "core/kernel_table.h"
 #include "families/linalg/cuda/stacks.h"
 
-namespace heddle::cuda_kernels {
+namespace heddle::cuda_kernels::linalg {
 namespace {
 
 // getrf's factors of copies of square matrices.
@@ -13,7 +13,7 @@ template <class T> struct Factors {
     const Elements<int> infos(context, count);
     const Steps steps = row_major(n, n);
     copy_matrices<T>(context, x, steps, lu, steps, n, n, count);
-    getrf<T>(context, n, n, lu, pivots, infos, count);
+    dense::getrf<T>(context, n, n, lu, pivots, infos, count);
   }
   Elements<T> lu;
   Elements<int> pivots;
@@ -25,8 +25,8 @@ void det_kernel(const KernelContext& context, const LinalgCall& call) {
   visit_matrices(call.in[0].dtype(), [&]<class T>() {
     const Factors<T> factors(context, elements<T>(call.in[0]), x.rows, x.count);
     T* const logarithms = call.flag ? result_elements<T>(call.out[1]) : nullptr;
-    check_launch(context, launch_det<T>(context.stream().native(), factors.lu, factors.pivots, x.rows, x.count,
-                                        result_elements<T>(call.out[0]), logarithms));
+    check_launch(context, launch_det<T>(context.stream().native(), factors.lu, factors.pivots, x.rows,
+                                        x.count, result_elements<T>(call.out[0]), logarithms));
   });
 }
 
@@ -73,7 +73,8 @@ void det_gradient_kernel(const KernelContext& context, const LinalgCall& call) {
     T* const y = result_elements<T>(call.out[0]);
     const Elements<T> products(context, of.n * of.count);
     of.products(true, products);
-    check_launch(context, launch_scale<T>(context.stream().native(), of.u, of.n, of.n, of.count, products, true));
+    check_launch(context,
+                 launch_scale<T>(context.stream().native(), of.u, of.n, of.n, of.count, products, true));
     multiply<T>(context, of.n, of.n, of.n, of.count, of.u, false, of.vt, false, y);
     of.end(call, y);
   });
@@ -97,12 +98,12 @@ void det_second_gradient_kernel(const KernelContext& context, const LinalgCall& 
 }
 
 }  // namespace
-}  // namespace heddle::cuda_kernels
+}  // namespace heddle::cuda_kernels::linalg
 
 namespace heddle {
 
 HEDDLE_CUDA_KERNELS(linalg_det) {
-  using namespace cuda_kernels;
+  using namespace cuda_kernels::linalg;
   table.add<LinalgKernel>("det", DeviceKind::cuda, det_kernel);
   table.add<LinalgKernel>("det_gradient", DeviceKind::cuda, det_gradient_kernel);
   table.add<LinalgKernel>("det_second_gradient", DeviceKind::cuda, det_second_gradient_kernel);

@@ -3,7 +3,7 @@
 #include "families/linalg/cuda/expm.h"
 #include "families/linalg/cuda/stacks.h"
 
-namespace heddle::cuda_kernels {
+namespace heddle::cuda_kernels::linalg {
 namespace {
 
 void expm_kernel(const KernelContext& context, const LinalgCall& call) {
@@ -37,19 +37,19 @@ void expm_kernel(const KernelContext& context, const LinalgCall& call) {
     product(0, 5, 6);
     check_launch(context, expm_combine(stream, of));
     // The libraries see the transposes, which commute: they solve for the transpose of the result.
-    getrf<double>(context, n, n, of.block(4), pivots, infos, count);
-    getrs<double>(context, false, n, n, of.block(4), pivots, of.block(7), count);
+    dense::getrf<double>(context, n, n, of.block(4), pivots, infos, count);
+    dense::getrs<double>(context, false, n, n, of.block(4), pivots, of.block(7), count);
     check_launch(context, expm_end(stream, of, result_elements<T>(call.out[0])));
   });
 }
 
 }  // namespace
-}  // namespace heddle::cuda_kernels
+}  // namespace heddle::cuda_kernels::linalg
 
 namespace heddle {
 
 HEDDLE_CUDA_KERNELS(linalg_expm) {
-  table.add<LinalgKernel>("expm", DeviceKind::cuda, cuda_kernels::expm_kernel);
+  table.add<LinalgKernel>("expm", DeviceKind::cuda, cuda_kernels::linalg::expm_kernel);
 }
 
 }  // namespace heddle

@@ -2,7 +2,7 @@
 #include "core/kernel_table.h"
 #include "families/linalg/cuda/stacks.h"
 
-namespace heddle::cuda_kernels {
+namespace heddle::cuda_kernels::linalg {
 namespace {
 
 void cholesky_kernel(const KernelContext& context, const LinalgCall& call) {
@@ -14,7 +14,7 @@ void cholesky_kernel(const KernelContext& context, const LinalgCall& call) {
     const Elements<int> infos(context, x.count);
     const Steps steps = row_major(n, n);
     copy_matrices(context, elements<T>(call.in[0]), steps, l, steps, n, n, x.count);
-    potrf<T>(context, n, l, infos, x.count);
+    dense::potrf<T>(context, n, l, infos, x.count);
     copy_matrices<T>(context, l, steps, l, steps, n, n, x.count, Triangle::lower);
     refuse_wrong(context, call, nullptr, infos, linalg_errors::not_positive_definite);
   });
@@ -29,12 +29,12 @@ void solve_kernel(const KernelContext& context, const LinalgCall& call) {
     const Elements<T> factors(context, n * n * count);
     const Steps square = row_major(n, n);
     copy_matrices<T>(context, elements<T>(call.in[0]), square, factors, square, n, n, count);
-    getrf<T>(context, n, n, factors, pivots, infos, count);
+    dense::getrf<T>(context, n, n, factors, pivots, infos, count);
     if (k > 0) {
       const Elements<T> columns(context, n * k * count);
       const Steps rows = row_major(n, k), turned = column_major(n, k);
       copy_matrices<T>(context, elements<T>(call.in[1]), rows, columns, turned, n, k, count);
-      getrs<T>(context, true, n, k, factors, pivots, columns, count);
+      dense::getrs<T>(context, true, n, k, factors, pivots, columns, count);
       copy_matrices<T>(context, columns, turned, result_elements<T>(call.out[0]), rows, n, k, count);
     }
     refuse_wrong(context, call, nullptr, infos, linalg_errors::singular);
@@ -54,7 +54,7 @@ void solve_triangular_kernel(const KernelContext& context, const LinalgCall& cal
       T* const x = result_elements<T>(call.out[0]);
       const Steps steps = row_major(n, k);
       copy_matrices(context, elements<T>(call.in[1]), steps, x, steps, n, k, a.count);
-      trsm<T>(context, !call.flag, k, n, triangle, x, a.count);
+      dense::trsm<T>(context, !call.flag, k, n, triangle, x, a.count);
     }
     refuse_wrong(context, call, nullptr, infos, linalg_errors::singular);
   });
@@ -73,17 +73,18 @@ void inv_kernel(const KernelContext& context, const LinalgCall& call) {
     check_elements<T>(context, call.in[0], states, Triangle::whole, true);
     copy_matrices<T>(context, elements<T>(call.in[0]), steps, factors, steps, n, n, x.count, Triangle::whole,
                      states);
-    getrf<T>(context, n, n, factors, pivots, infos, x.count);
+    dense::getrf<T>(context, n, n, factors, pivots, infos, x.count);
     set_identity(context, y, n, x.count);
-    getrs<T>(context, false, n, n, factors, pivots, y, x.count);
-    check_launch(context, launch_fill_nan<T>(context.stream().native(), y, n * n, x.count, states, infos,
-                                             call.flag));
+    dense::getrs<T>(context, false, n, n, factors, pivots, y, x.count);
+    check_launch(context,
+                 launch_fill_nan<T>(context.stream().native(), y, n * n, x.count, states, infos, call.flag));
     refuse_wrong(context, call, nullptr, infos, linalg_errors::singular);
   });
 }
 
 // x = V diag(1 / s) U^T b, without the singular values that count as 0.
-template <class T> void solve_least_squares(const KernelContext& context, const LinalgCall& call, const int* states) {
+template <class T>
+void solve_least_squares(const KernelContext& context, const LinalgCall& call, const int* states) {
   const Stack a(call.in[0]);
   const long long m = a.rows, n = a.columns, k = Stack(call.in[1]).columns, count = a.count,
                   least = std::min(m, n);
@@ -117,12 +118,12 @@ void lstsq_kernel(const KernelContext& context, const LinalgCall& call) {
 }
 
 }  // namespace
-}  // namespace heddle::cuda_kernels
+}  // namespace heddle::cuda_kernels::linalg
 
 namespace heddle {
 
 HEDDLE_CUDA_KERNELS(linalg_solve) {
-  using namespace cuda_kernels;
+  using namespace cuda_kernels::linalg;
   table.add<LinalgKernel>("cholesky", DeviceKind::cuda, cholesky_kernel);
   table.add<LinalgKernel>("solve", DeviceKind::cuda, solve_kernel);
   table.add<LinalgKernel>("solve_triangular", DeviceKind::cuda, solve_triangular_kernel);

@@ -14,7 +14,7 @@
 #include "families/linalg/errors.h"
 #include "families/linalg/kernels.h"
 
-namespace heddle::cuda_kernels {
+namespace heddle::cuda_kernels::linalg {
 
 // The matrices of an array.
 struct Stack {
@@ -114,4 +114,4 @@ template <class T>
 void decompose(const KernelContext& context, char job, const T* x, long long m, long long n, long long count,
                const int* skip, T* u, T* s, T* vt, int* infos);
 
-}  // namespace heddle::cuda_kernels
+}  // namespace heddle::cuda_kernels::linalg

@@ -154,8 +154,7 @@ void multinomial_kernel(const KernelContext&, const char* op, RandomBlocks range
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t above = check_weights(op, row, weights + row * n, n),
                        wanted = replacement ? 1 : samples;
-    if (above < wanted)
-      refuse_weights(op, row, WeightFault::few, static_cast<double>(above), wanted);
+    if (above < wanted) refuse_weights(op, row, WeightFault::few, static_cast<double>(above), wanted);
   }
   const std::int64_t grain = std::max<std::int64_t>(1, 4 * kGrain / (n + samples));
   parallel_chunks(rows, grain, [&](std::int64_t begin, std::int64_t end) {

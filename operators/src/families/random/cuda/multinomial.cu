@@ -51,7 +51,8 @@ struct AddUp {
         loaded[i] = sum.total;
       }
       thread.barrier();
-      for (int i = thread.rank(); sums && i < count; i += thread.size()) sums[row * n + first + i] = loaded[i];
+      for (int i = thread.rank(); sums && i < count; i += thread.size())
+        sums[row * n + first + i] = loaded[i];
       thread.barrier();
     }
     if (thread.rank() != 0) return;
@@ -126,9 +127,8 @@ std::size_t row_bytes(const MultinomialDraw& draw) {
 }  // namespace
 
 std::size_t multinomial_space(const MultinomialDraw& draw) {
-  return row_bytes(draw) + (draw.replacement
-                                ? static_cast<std::size_t>(draw.rows * draw.n) * sizeof(double)
-                                : sort_bytes(draw.rows, draw.n, 8));
+  return row_bytes(draw) + (draw.replacement ? static_cast<std::size_t>(draw.rows * draw.n) * sizeof(double)
+                                             : sort_bytes(draw.rows, draw.n, 8));
 }
 
 const char* launch_multinomial(void* on, const MultinomialDraw& draw, std::byte* space) {

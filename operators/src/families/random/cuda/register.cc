@@ -71,8 +71,8 @@ void multinomial_kernel(const KernelContext& context, const char* op, RandomBloc
   const std::int64_t rows = y.shape()[0], samples = y.shape()[1], n = x.shape()[1];
   if (rows == 0 || samples == 0) return;
   const DataFault fault;
-  const MultinomialDraw draw{read<double>(x), rows,        n,           samples,
-                             replacement,     range.seed,  range.start, written<long long>(y),
+  const MultinomialDraw draw{read<double>(x), rows,       n,           samples,
+                             replacement,     range.seed, range.start, written<long long>(y),
                              fault.slot()};
   const Scratch space(context, multinomial_space(draw));
   check_launch(context, launch_multinomial(context.stream().native(), draw, space.as()));
