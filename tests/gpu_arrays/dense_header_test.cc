@@ -4,7 +4,7 @@
 #include <cusolverDn.h>
 #include <type_traits>
 
-#include "cuda/dense_functions.h"
+#include "families/linalg/cuda/dense_functions.h"
 
 namespace ours = heddle::cuda_kernels::dense;
 

@@ -11,7 +11,7 @@
 
 #include <heddle/ops.h>
 
-#include "cuda/dense.h"
+#include "families/linalg/cuda/dense.h"
 #include "problems.h"
 #include "within.h"
 

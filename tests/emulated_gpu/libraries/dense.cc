@@ -5,8 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cpu/library_threads.h"
-#include "cuda/dense_functions.h"
+#include "families/linalg/cuda/dense_functions.h"
 #include "gpu/kernel.h"
 
 #define HEDDLE_LAPACK(T, p)                                                                                  \
@@ -28,6 +27,7 @@
                 std::size_t, std::size_t, std::size_t);
 
 extern "C" {
+[[gnu::weak]] void openblas_set_num_threads(int);
 HEDDLE_LAPACK(float, s)
 HEDDLE_LAPACK(double, d)
 }
@@ -61,7 +61,7 @@ HEDDLE_OF(double, d);
 template <class Body> struct OneThread {
   Body body;
   void operator()(on_gpu::Thread&) const {
-    const cpu_kernels::OneLibraryThread one;
+    if (openblas_set_num_threads) openblas_set_num_threads(1);  // a fiber has one thread
     body();
   }
 };

@@ -9,7 +9,6 @@
 
 #include "cpu/library_threads.h"
 #include "cpu/loops/chunks.h"
-#include "families/linalg/errors.h"
 #include "families/linalg/kernels.h"
 
 namespace heddle::cpu_kernels {

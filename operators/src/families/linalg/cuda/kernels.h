@@ -1,4 +1,4 @@
-// Kernels of linear algebra on GPUs beside LAPACK's routines (cuda/dense.h), in plain types: nvcc compiles C++17. T is float or double.
+// Kernels of linear algebra on GPUs beside LAPACK's routines (dense.h), in plain types: nvcc compiles C++17. T is float or double.
 // Arrays are stacks of `count` matrices. Functions enqueue work on a cudaStream_t and return why they could not; null if they could.
 #pragma once
 

@@ -7,11 +7,10 @@
 
 #include "cuda/arrays.h"
 #include "cuda/data_fault.h"
-#include "cuda/dense.h"
 #include "cuda/gemm.h"
 #include "cuda/scratch.h"
+#include "families/linalg/cuda/dense.h"
 #include "families/linalg/cuda/kernels.h"
-#include "families/linalg/errors.h"
 #include "families/linalg/kernels.h"
 
 namespace heddle::cuda_kernels::linalg {

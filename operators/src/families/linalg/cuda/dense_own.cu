@@ -2,8 +2,8 @@
 // threads: right for every size, fast for small ones.
 #include <cmath>
 
-#include "cuda/dense_own.h"
 #include "cuda/team.h"
+#include "families/linalg/cuda/dense_own.h"
 #include "gpu/layout.h"
 
 namespace heddle::cuda_kernels {

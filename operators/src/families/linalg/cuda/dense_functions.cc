@@ -1,4 +1,4 @@
-#include "cuda/dense_functions.h"
+#include "families/linalg/cuda/dense_functions.h"
 
 #include <memory>
 

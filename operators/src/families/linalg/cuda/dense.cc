@@ -1,4 +1,4 @@
-#include "cuda/dense.h"
+#include "families/linalg/cuda/dense.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,9 +12,9 @@
 #include <heddle/error.h>
 
 #include "cuda/arrays.h"
-#include "cuda/dense_functions.h"
-#include "cuda/dense_own.h"
 #include "cuda/scratch.h"
+#include "families/linalg/cuda/dense_functions.h"
+#include "families/linalg/cuda/dense_own.h"
 
 namespace heddle::cuda_kernels::dense {
 namespace {
