@@ -5,16 +5,21 @@
 namespace heddle::cuda_kernels::linalg {
 namespace {
 
+// A matrix with NaN gives NaN, as on the CPU, whatever the library makes of it.
 void cholesky_kernel(const KernelContext& context, const LinalgCall& call) {
   const Stack x(call.in[0]);
   const long long n = x.rows;
   if (call.out[0].size() == 0) return;
   visit_matrices(call.in[0].dtype(), [&]<class T>() {
     T* const l = result_elements<T>(call.out[0]);
-    const Elements<int> infos(context, x.count);
+    const Elements<int> infos(context, x.count), states(context, x.count);
     const Steps steps = row_major(n, n);
-    copy_matrices(context, elements<T>(call.in[0]), steps, l, steps, n, n, x.count);
+    check_elements<T>(context, call.in[0], states, Triangle::lower, true);
+    copy_matrices<T>(context, elements<T>(call.in[0]), steps, l, steps, n, n, x.count, Triangle::whole,
+                     states);
     dense::potrf<T>(context, n, l, infos, x.count);
+    check_launch(context,
+                 launch_fill_nan<T>(context.stream().native(), l, n * n, x.count, states, infos, false));
     copy_matrices<T>(context, l, steps, l, steps, n, n, x.count, Triangle::lower);
     refuse_wrong(context, call, nullptr, infos, linalg_errors::not_positive_definite);
   });
