@@ -69,8 +69,6 @@ HEDDLE_SAME(trsm, cublas, trsm_v2);
 HEDDLE_SAME(trsm_batched, cublas, trsmBatched);
 
 static_assert(ours::kSuccess == CUSOLVER_STATUS_SUCCESS && ours::kSuccess == CUBLAS_STATUS_SUCCESS);
-static_assert(ours::kAllocFailed == CUBLAS_STATUS_ALLOC_FAILED);
-static_assert(ours::kSolverAllocFailed == CUSOLVER_STATUS_ALLOC_FAILED);
 static_assert(ours::kLower == CUBLAS_FILL_MODE_LOWER && ours::kUpper == CUBLAS_FILL_MODE_UPPER);
 static_assert(ours::kPlain == CUBLAS_OP_N && ours::kTransposed == CUBLAS_OP_T);
 static_assert(ours::kRight == CUBLAS_SIDE_RIGHT && ours::kNonUnit == CUBLAS_DIAG_NON_UNIT);

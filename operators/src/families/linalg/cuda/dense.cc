@@ -8,7 +8,6 @@
 #include <type_traits>
 #include <vector>
 
-#include <heddle/array_error.h>
 #include <heddle/error.h>
 
 #include "cuda/arrays.h"

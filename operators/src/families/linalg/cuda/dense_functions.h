@@ -13,8 +13,6 @@ using Blas = void*;     // cublasHandle_t
 using Options = void*;  // gesvdjInfo_t, syevjInfo_t
 
 constexpr int kSuccess = 0;                  // cusolverStatus_t, cublasStatus_t
-constexpr int kAllocFailed = 3;              // CUBLAS_STATUS_ALLOC_FAILED
-constexpr int kSolverAllocFailed = 2;        // CUSOLVER_STATUS_ALLOC_FAILED
 constexpr int kLower = 0, kUpper = 1;        // cublasFillMode_t
 constexpr int kPlain = 0, kTransposed = 1;   // cublasOperation_t
 constexpr int kRight = 1;                    // cublasSideMode_t
