@@ -107,7 +107,7 @@ LENT = {
     ("capi", "c"): "engine",
     # What kernels may use, for nvcc and for the emulated GPU.
     **{(module, "gpu"): "engine" for module in ("ndarray", "operators", "nn", "comm", "kvstore", "emulated_gpu")},
-    **{(tests, "cuda"): "operators" for tests in ("emulated_gpu", "gpu_arrays")},
+    **{(tests, layer): "operators" for tests in ("emulated_gpu", "gpu_arrays") for layer in ("cuda", "families")},
     **{("tools", layer): "kvstore" for layer in ("client", "snapshot")},
     **{("bench", layer): "kvstore" for layer in ("client", "wire")},
 }

@@ -3,32 +3,11 @@
 const std::set<std::string>& operators_without_kernels() {
   // clang-format off
   static const std::set<std::string> all = {
-      "choice: multinomial",
-      "cholesky: cholesky",
-      "cond: inv",
-      "cond: svd",
-      "det: det",
-      "eigh: eigh",
-      "eigvalsh: eigh",
-      "expm: expm",
       "grid_sample: grid_sample",
-      "inv: inv",
-      "lstsq: lstsq",
-      "lu: lu",
-      "matrix_norm: svd",
-      "matrix_rank: svd",
-      "multinomial: multinomial",
-      "pinv: svd",
-      "qr: qr",
       "quantized_conv1d: quantized_conv",
       "quantized_conv2d: quantized_conv",
       "quantized_conv3d: quantized_conv",
       "quantized_linear: quantized_linear",
-      "slogdet: det",
-      "solve: solve",
-      "solve_triangular: solve_triangular",
-      "svd: svd",
-      "svdvals: svd",
   };
   // clang-format on
   return all;
@@ -46,16 +25,22 @@ const std::set<std::string>& operators_with_near_results() {
                                             "atanh",
                                             "cbrt",
                                             "celu",
+                                            "cholesky",
+                                            "cond",
                                             "cos",
                                             "cosh",
-                                            "ctc_loss",
                                             "ctc_beam_search",
+                                            "ctc_loss",
+                                            "det",
                                             "digamma",
+                                            "eigh",
+                                            "eigvalsh",
                                             "elu",
                                             "erf",
                                             "erfc",
                                             "exp",
                                             "exp2",
+                                            "expm",
                                             "expm1",
                                             "feature_alpha_dropout",
                                             "gelu",
@@ -63,6 +48,7 @@ const std::set<std::string>& operators_with_near_results() {
                                             "hard_sigmoid",
                                             "hard_swish",
                                             "hypot",
+                                            "inv",
                                             "lgamma",
                                             "log",
                                             "log10",
@@ -71,7 +57,12 @@ const std::set<std::string>& operators_with_near_results() {
                                             "log_sigmoid",
                                             "logaddexp",
                                             "lstm",
+                                            "lstsq",
+                                            "lu",
+                                            "matrix_norm",
                                             "mish",
+                                            "pinv",
+                                            "qr",
                                             "rnn",
                                             "rotary",
                                             "selu",
@@ -79,8 +70,13 @@ const std::set<std::string>& operators_with_near_results() {
                                             "silu",
                                             "sin",
                                             "sinh",
+                                            "slogdet",
                                             "soft_cross_entropy",
                                             "softplus",
+                                            "solve",
+                                            "solve_triangular",
+                                            "svd",
+                                            "svdvals",
                                             "tan",
                                             "tanh",
                                             "tanh_shrink"};
@@ -89,5 +85,10 @@ const std::set<std::string>& operators_with_near_results() {
 
 const std::set<std::string>& operators_with_cancellation() {
   static const std::set<std::string> all = {"gru"};  // of 1 and a sigmoid near 1
+  return all;
+}
+
+const std::set<std::string>& operators_with_free_signs() {
+  static const std::set<std::string> all = {"eigh", "svd"};
   return all;
 }

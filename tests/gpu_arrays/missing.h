@@ -11,3 +11,6 @@ const std::set<std::string>& operators_without_kernels();
 const std::set<std::string>& operators_with_near_results();
 // Operators that subtract nearly equal numbers: differences count relative to the largest number of a result.
 const std::set<std::string>& operators_with_cancellation();
+// Operators whose first results on a GPU may have vectors with other signs than the CPU's, and with them gradients: the results of
+// their samples are compared without signs.
+const std::set<std::string>& operators_with_free_signs();

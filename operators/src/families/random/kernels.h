@@ -58,4 +58,17 @@ using IndexDrawKernel = void(const KernelContext& context, const char* op, Rando
                         (largest ? "no logit above -infinity" : "the logit " + number_text(value)));
 }
 
+// Why a row of weights is refused: `value` is one of them, or how many are above 0.
+enum class WeightFault : std::uint8_t { weight, sum, few };
+[[noreturn]] inline void refuse_weights(const char* op, std::int64_t row, WeightFault fault, double value,
+                                        std::int64_t wanted) {
+  std::string what = "has weights with an infinite sum";
+  if (fault == WeightFault::weight) what = "has the weight " + number_text(value);
+  if (fault == WeightFault::few) {
+    what = "has " + std::to_string(static_cast<std::int64_t>(value)) + " weights above 0; wanted at least " +
+           std::to_string(wanted);
+  }
+  throw InvalidArgument(std::string(op) + ": row " + std::to_string(row) + " " + what);
+}
+
 }  // namespace heddle

@@ -44,6 +44,8 @@ class ElementStream {
                                std::uint32_t block = 0)
       : seed_(seed), position_(start + static_cast<std::uint64_t>(element)), block_(block) {}
 
+  // Leaves out the next 2 * blocks numbers, if an even number of them has been drawn.
+  HEDDLE_FUNCTOR void skip(std::int64_t blocks) { block_ += static_cast<std::uint32_t>(blocks); }
   HEDDLE_FUNCTOR double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // in [0, 1)
   HEDDLE_FUNCTOR double positive() { return 1 - uniform(); }                               // in (0, 1]
   HEDDLE_FUNCTOR double exponential() { return -std::log(positive()); }

@@ -63,7 +63,7 @@ void det_kernel(const KernelContext&, const LinalgCall& call) {
           logarithms[i] = sum;
           return 0;
         },
-        no_error);
+        linalg_errors::no_error);
   });
 }
 
@@ -166,7 +166,7 @@ void det_gradient_kernel(const KernelContext&, const LinalgCall& call) {
     for_each_matrix(
         call, 20 * cube(n),
         [&](std::int64_t i) { return n == 0 ? 0 : det_gradient(x + i * n * n, n, y + i * n * n); },
-        no_singular_values);
+        linalg_errors::no_singular_values);
   });
 }
 
@@ -181,7 +181,7 @@ void det_second_gradient_kernel(const KernelContext&, const LinalgCall& call) {
         [&](std::int64_t i) {
           return n == 0 ? 0 : det_second_gradient(x + i * n * n, h + i * n * n, n, y + i * n * n);
         },
-        no_singular_values);
+        linalg_errors::no_singular_values);
   });
 }
 

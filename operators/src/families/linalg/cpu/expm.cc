@@ -227,7 +227,7 @@ void expm_kernel(const KernelContext&, const LinalgCall& call) {
                          [](double value) { return static_cast<T>(value); });
           return 0;
         },
-        no_error);
+        linalg_errors::no_error);
   });
 }
 

@@ -1,7 +1,6 @@
 // Kernels that factor a matrix. LAPACK sees a row-major matrix as its transpose.
 #include <algorithm>
 #include <numeric>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,13 +14,10 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-constexpr int kNotFinite = -1;
+using linalg_errors::kNotFinite;
+using linalg_errors::not_found;
 
 std::size_t bytes(std::int64_t count, std::size_t each) { return static_cast<std::size_t>(count) * each; }
-
-std::string not_found(int info) {
-  return info == kNotFinite ? "has an element that is not finite" : "did not converge";
-}
 
 // P (m, m), L (m, k) and U (k, n), row-major, from getrf's column-major results.
 template <class T>

@@ -38,22 +38,8 @@ void for_each_matrix(const LinalgCall& call, double flops, const Body& body, con
   });
   const auto wrong = std::find_if(infos.begin(), infos.end(), [](int info) { return info != 0; });
   if (wrong == infos.end()) return;
-  std::int64_t at = wrong - infos.begin();
-  Dims position = Dims::filled(x.ndim() - 2, 0);
-  for (int axis = position.size() - 1; axis >= 0; --axis) {
-    position[axis] = at % x.shape()[axis];
-    at /= x.shape()[axis];
-  }
-  const std::string matrix = position.empty()       ? "the matrix"
-                             : position.size() == 1 ? "matrix " + std::to_string(position[0])
-                                                    : "matrix " + position.to_string();
-  throw Error(with_call_site(std::string(call.op) + ": " + matrix + " " + explain(*wrong)));
+  linalg_errors::refuse(call.op, x.shape(), wrong - infos.begin(), explain(*wrong));
 }
-
-// The argument `explain` of for_each_matrix() for kernels that never fail.
-inline std::string no_error(int) { return {}; }
-// The argument `explain` of for_each_matrix() for LAPACK's gesdd, the singular value decomposition.
-inline std::string no_singular_values(int) { return "has singular values that did not converge"; }
 
 // to (columns, rows) = the transpose of from (rows, columns): converts between row-major and column-major.
 template <class T> void transpose_matrix(const T* from, std::int64_t rows, std::int64_t columns, T* to) {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "core/kernel_table.h"
@@ -15,18 +14,9 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-constexpr int kNotFinite = -1;
+using namespace linalg_errors;
 
 std::size_t bytes(std::int64_t count, std::size_t each) { return static_cast<std::size_t>(count) * each; }
-
-std::string singular(int info) {
-  const std::string i = std::to_string(info - 1);
-  return "is singular: element (" + i + ", " + i + ") of its triangular factor is 0";
-}
-
-std::string not_solved(int info) {
-  return info == kNotFinite ? "has an element that is not finite" : no_singular_values(info);
-}
 
 // out = L with in[0] = L L^T.
 void cholesky_kernel(const KernelContext&, const LinalgCall& call) {
@@ -44,9 +34,7 @@ void cholesky_kernel(const KernelContext&, const LinalgCall& call) {
           for (std::int64_t r = 0; r < n; ++r) std::fill_n(l + r * n + r + 1, n - r - 1, T(0));
           return info;
         },
-        [](int info) {
-          return "is not positive definite: its first " + std::to_string(info) + " rows and columns are not";
-        });
+        not_positive_definite);
   });
 }
 

@@ -67,10 +67,6 @@ template <class Sampler> void distribution_kernel(const KernelContext&, const Di
   });
 }
 
-[[noreturn]] void refuse_row(const char* op, std::int64_t row, const std::string& what) {
-  throw InvalidArgument(std::string(op) + ": row " + std::to_string(row) + " " + what);
-}
-
 // The Gumbel-max trick: selects the class with the largest sum of logit and Gumbel noise.
 void categorical_kernel(const KernelContext&, const char* op, RandomBlocks range, const NDArray& x, bool,
                         const NDArray& y) {
@@ -109,11 +105,11 @@ std::int64_t check_weights(const char* op, std::int64_t row, const double* weigh
   double sum = 0;
   for (std::int64_t c = 0; c < n; ++c) {
     if (!(weights[c] >= 0) || std::isinf(weights[c]))
-      refuse_row(op, row, "has the weight " + number_text(weights[c]));
+      refuse_weights(op, row, WeightFault::weight, weights[c], 0);
     above += weights[c] > 0;
     sum += weights[c];
   }
-  if (std::isinf(sum)) refuse_row(op, row, "has weights with an infinite sum");
+  if (std::isinf(sum)) refuse_weights(op, row, WeightFault::sum, sum, 0);
   return above;
 }
 
@@ -158,10 +154,7 @@ void multinomial_kernel(const KernelContext&, const char* op, RandomBlocks range
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t above = check_weights(op, row, weights + row * n, n),
                        wanted = replacement ? 1 : samples;
-    if (above < wanted)
-      refuse_row(
-          op, row,
-          "has " + std::to_string(above) + " weights above 0; wanted at least " + std::to_string(wanted));
+    if (above < wanted) refuse_weights(op, row, WeightFault::few, static_cast<double>(above), wanted);
   }
   const std::int64_t grain = std::max<std::int64_t>(1, 4 * kGrain / (n + samples));
   parallel_chunks(rows, grain, [&](std::int64_t begin, std::int64_t end) {

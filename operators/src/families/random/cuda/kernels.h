@@ -1,6 +1,7 @@
 // The kernels of dropout and of distributions for GPUs, in plain types: nvcc compiles C++17. register.cc registers them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cuda/fault_slot.h"
@@ -45,5 +46,19 @@ extern const DistributionEntry kDistributions[kDistributionCount];
 const char* launch_categorical(void* stream, const double* logits, long long rows, long long n,
                                long long samples, std::uint64_t seed, std::uint64_t start, long long* indices,
                                FaultSlot* slot);
+
+// Draws indices into rows of n weights in proportion to them, `samples` for each of the rows. Faults are reported at the place
+// row * (n + 2) + column of a weight that is negative or not finite; at column n, that the sum is infinite; at column n + 1, how many
+// weights are above 0. The report's kind is a WeightFault.
+struct MultinomialDraw {
+  const double* weights;
+  long long rows, n, samples;
+  bool replacement;
+  std::uint64_t seed, start;
+  long long* indices;
+  FaultSlot* slot;
+};
+std::size_t multinomial_space(const MultinomialDraw& draw);
+const char* launch_multinomial(void* stream, const MultinomialDraw& draw, std::byte* space);
 
 }  // namespace heddle::cuda_kernels

@@ -5,6 +5,7 @@
 #include "core/kernel_table.h"
 #include "cuda/arrays.h"
 #include "cuda/data_fault.h"
+#include "cuda/scratch.h"
 #include "families/random/cuda/kernels.h"
 #include "families/random/dropout_kernels.h"
 #include "families/random/kernels.h"
@@ -65,6 +66,23 @@ void categorical_kernel(const KernelContext& context, const char* op, RandomBloc
   });
 }
 
+void multinomial_kernel(const KernelContext& context, const char* op, RandomBlocks range, const NDArray& x,
+                        bool replacement, const NDArray& y) {
+  const std::int64_t rows = y.shape()[0], samples = y.shape()[1], n = x.shape()[1];
+  if (rows == 0 || samples == 0) return;
+  const DataFault fault;
+  const MultinomialDraw draw{read<double>(x), rows,       n,           samples,
+                             replacement,     range.seed, range.start, written<long long>(y),
+                             fault.slot()};
+  const Scratch space(context, multinomial_space(draw));
+  check_launch(context, launch_multinomial(context.stream().native(), draw, space.as()));
+  const std::int64_t wanted = replacement ? 1 : samples;
+  fault.check(context, [op, n, wanted](const FaultSlot& found) {
+    refuse_weights(op, found.place / (n + 2), WeightFault{static_cast<std::uint8_t>(found.kind)},
+                   std::bit_cast<double>(found.value), wanted);
+  });
+}
+
 template <int entry = 0> void add_distributions(KernelTable& table) {
   if constexpr (entry < kDistributionCount) {
     table.add<DistributionKernel>(kDistributions[entry].op, DeviceKind::cuda, distribution_kernel<entry>);
@@ -80,6 +98,7 @@ namespace heddle {
 HEDDLE_CUDA_KERNELS(random) {
   table.add<DropoutKernel>("dropout", DeviceKind::cuda, cuda_kernels::dropout_kernel);
   table.add<IndexDrawKernel>("categorical", DeviceKind::cuda, cuda_kernels::categorical_kernel);
+  table.add<IndexDrawKernel>("multinomial", DeviceKind::cuda, cuda_kernels::multinomial_kernel);
   cuda_kernels::add_distributions(table);
 }
 
