@@ -270,6 +270,35 @@ TEST_CASE("rows with pitches, and copies between devices") {
   cudaGetLastError();
 }
 
+TEST_CASE("memory of a pool goes to another device by copies that name both devices alone") {
+  check(cudaSetDevice(5));
+  void *there = nullptr, *plain = nullptr, *here = nullptr;
+  {
+    const TestStream of_five;
+    check(cudaMallocAsync(&there, 24, of_five));
+    of_five.wait();
+    check(cudaMalloc(&plain, 24));
+  }
+  check(cudaSetDevice(0));
+  const TestStream stream;
+  const OnDevice<int> x(std::vector<int>{1, 2, 3, 4, 5, 6});
+  check(cudaMallocAsync(&here, 24, stream));
+  check(cudaMemcpyAsync(plain, x.data(), 24, cudaMemcpyDefault, stream));
+  CHECK(cudaMemcpyAsync(there, x.data(), 24, cudaMemcpyDefault, stream) == cudaErrorInvalidValue);
+  CHECK(cudaMemcpyAsync(plain, here, 24, cudaMemcpyDeviceToDevice, stream) == cudaErrorInvalidValue);
+  check(cudaMemcpyPeerAsync(there, 5, x.data(), 0, 24, stream));
+  std::vector<int> got(6);
+  check(cudaMemcpyAsync(got.data(), there, 24, cudaMemcpyDefault, stream));
+  CHECK(got == std::vector<int>{1, 2, 3, 4, 5, 6});
+  check(cudaFreeAsync(here, stream));
+  stream.wait();
+  check(cudaSetDevice(5));
+  check(cudaFree(there));
+  check(cudaFree(plain));
+  check(cudaSetDevice(0));
+  cudaGetLastError();
+}
+
 TEST_CASE("pools: memory is reused in stream order, peaks, trimming, pools of one's own") {
   for_each_seed([] {
     cudaMemPool_t pool = nullptr;

@@ -22,6 +22,11 @@ std::byte* gpu_allocate_for_all(Stream& owner, std::size_t bytes);
 // the owner has ended, the memory is free at once.
 void gpu_free(std::byte* memory) noexcept;
 
+// Copies bytes from one GPU to another one, on a stream of either: GPUs do not reach each other's memory, so Stream::copy()
+// may fail.
+void gpu_copy_between(Stream& stream, std::byte* to, Device to_device, const std::byte* from,
+                      Device from_device, std::size_t bytes);
+
 struct GpuMemoryStats {
   std::size_t in_use;  // bytes that were taken and not freed
   std::size_t cached;  // bytes that the device's pool keeps for reuse

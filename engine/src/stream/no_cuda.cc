@@ -20,6 +20,7 @@ std::string gpu_refusal(Device) { return "this build has no CUDA"; }
 std::byte* gpu_allocate(Stream&, Stream&, std::size_t) { refuse_memory(); }
 std::byte* gpu_allocate_for_all(Stream&, std::size_t) { refuse_memory(); }
 void gpu_free(std::byte*) noexcept {}
+void gpu_copy_between(Stream&, std::byte*, Device, const std::byte*, Device, std::size_t) { refuse_memory(); }
 GpuMemoryStats gpu_memory_stats(Device) { refuse_memory(); }
 void gpu_memory_trim(Device) {}
 std::byte* gpu_allocate_pinned(std::size_t) { refuse_memory(); }

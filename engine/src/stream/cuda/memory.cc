@@ -201,6 +201,14 @@ std::byte* gpu_allocate_for_all(Stream& owner, std::size_t bytes) {
 
 void gpu_free(std::byte* memory) noexcept { free_on({}, memory); }
 
+void gpu_copy_between(Stream& stream, std::byte* to, Device to_device, const std::byte* from,
+                      Device from_device, std::size_t bytes) {
+  // Memory of a pool can be reached by its own device alone: cudaMemcpyAsync does not find the way to another one.
+  check(cudaMemcpyPeerAsync(to, to_device.index, from, from_device.index, bytes,
+                            static_cast<cudaStream_t>(stream.native())),
+        "cudaMemcpyPeerAsync", from_device.index);
+}
+
 GpuMemoryStats gpu_memory_stats(Device device) {
   if (device.kind == DeviceKind::cpu_pinned) return pinned_stats();
   const CurrentDevice scope(device.index);
