@@ -1,5 +1,8 @@
 // Memory of GPUs: when it is taken and freed, and what happens without any left.
+#include <atomic>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -7,6 +10,8 @@
 #include <heddle/engine.h>
 #include <heddle/gpu_memory.h>
 #include <heddle/ndarray.h>
+#include <heddle/storage.h>
+#include <heddle/stream_ops.h>
 
 #include "problems.h"
 
@@ -54,6 +59,61 @@ TEST_CASE("arrays that end while ops use them keep their values for these ops") 
     const NDArray other = full({3000}, -1, DType::i32, gpu(0));
     CHECK(back.to_vector<std::int32_t>() == arange(3000, DType::i32).to_vector<std::int32_t>());
     CHECK(other.to_vector<std::int32_t>()[2999] == -1);
+  }
+  CHECK(problems() == "");
+}
+
+// Holds up the work of a stream until it is told to go on.
+class HeldUp {
+ public:
+  explicit HeldUp(Stream& stream) : stream_(stream) {
+    current_engine().push_on(stream, [goes_on = goes_on_](Stream& of) { of.enqueue([goes_on] { goes_on->wait(false); }); });
+  }
+  ~HeldUp() { go_on(); }
+  void go_on() {
+    *goes_on_ = true;
+    goes_on_->notify_all();
+  }
+  // Returns when all ops that were pushed on the stream are issued.
+  void await_issue() const {
+    auto issued = std::make_shared<std::atomic<bool>>(false);
+    current_engine().push_on(stream_, [issued](Stream&) {
+      *issued = true;
+      issued->notify_all();
+    });
+    issued->wait(false);
+  }
+
+ private:
+  Stream& stream_;
+  std::shared_ptr<std::atomic<bool>> goes_on_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+TEST_CASE("memory that was lent goes back to its owner when the work that uses it has run") {
+  for (const bool ends_first : {false, true}) {
+    CAPTURE(ends_first);
+    Engine engine({.workers = 2});
+    const EngineScope scope(engine);
+    Stream& compute = engine.stream(gpu(0));
+    std::byte* const memory = gpu_allocate_for_all(compute, 4000);
+    auto ended = std::make_shared<std::atomic<bool>>(false);
+    std::shared_ptr<std::byte> lent(memory, [ended](std::byte*) { *ended = true; });
+    {
+      NDArray x(std::make_shared<Storage>(engine, gpu(0), 4000, std::move(lent)), {1000}, DType::f32);
+      x.fill(3);
+      x.wait();
+      HeldUp held(compute);
+      const NDArray y = x.copy();
+      if (ends_first) x = NDArray();
+      held.await_issue();
+      x = NDArray();
+      CHECK_FALSE(*ended);
+      held.go_on();
+      CHECK(y.to_vector<float>()[999] == 3);
+    }
+    engine.wait_all();
+    CHECK(*ended);
+    gpu_free(memory);
   }
   CHECK(problems() == "");
 }
