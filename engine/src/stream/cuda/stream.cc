@@ -57,6 +57,13 @@ class Section {
     calls_.push_back({this, std::move(fn)});
     check(cudaLaunchHostFunc(stream, run, &calls_.back()), "cudaLaunchHostFunc", device);
   }
+  // Once CUDA has called all functions: ends what they hold. Not in CUDA's callback, where an array that ends could not free
+  // its memory.
+  void drop_calls() {
+    std::deque<Call> called;
+    const std::lock_guard guard(mutex_);
+    called.swap(calls_);
+  }
 
  private:
   struct Call {
@@ -67,13 +74,13 @@ class Section {
     const detail::InStreamWork inside;
     auto& [section, fn] = *static_cast<Call*>(call);
     try {
-      std::exchange(fn, nullptr)();
+      fn();
     } catch (...) {
       section->fail(std::current_exception());
     }
   }
 
-  std::mutex mutex_;  // guards error_ and checks_; checks are called while it is held
+  std::mutex mutex_;  // guards error_, checks_ and the end of calls_; checks are called while it is held
   std::exception_ptr error_;
   std::vector<std::function<void()>> checks_;
   std::deque<Call> calls_;  // a deque, since CUDA holds the addresses of its elements
@@ -94,6 +101,7 @@ class CudaEvent final : public Event {
     next_generation();
   }
   std::exception_ptr error() const { return section_->error(); }
+  void drop_calls() const { section_->drop_calls(); }
 
  private:
   cudaEvent_t event_ = nullptr;
@@ -176,6 +184,7 @@ class CudaStream final : public Stream {
       // Unless the GPU is lost, the work may still run, and use memory that is freed when the op is done.
       succeeds(cudaEventSynchronize(asked.handle()));
     }
+    if (status == cudaSuccess) asked.drop_calls();
     error = asked.error();
     if (!error && status != cudaSuccess) {
       error = std::make_exception_ptr(error_of(status, "work enqueued", device()));
