@@ -1,6 +1,6 @@
 // Tests' control over the emulated GPU: a CUDA runtime made of host threads. docs/gpu.md describes it. The environment
 // variable HEDDLE_EMULATED_GPU sets the same at the start: "seed=3,stepped=1,delay=20,devices=8,memory_mb=4096,
-// protect=1,host_threads=1,fail=17:2" (fail: the number of a call, and its cudaError_t).
+// protect=1,host_threads=1,queue=0,fail=17:2" (fail: the number of a call, and its cudaError_t).
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,9 @@ struct Settings {
   int devices = 8;
   std::size_t memory = std::size_t{4} << 30;  // bytes of a device
   int host_threads = 1;                       // that run the blocks of one grid
+  // Copies, fills, allocations and functions of the host that a stream takes before the calls that enqueue more wait, as CUDA's
+  // calls do when a stream's queue is full. 0: any number.
+  int queue = 0;
 };
 
 Settings settings();
@@ -30,6 +33,8 @@ std::uint64_t calls();  // CUDA calls of the process so far, but cudaGetLastErro
 // How often the host has made a call that waits for a device: synchronisations, copies with pageable memory,
 // cudaFree. Since the start of the process.
 std::uint64_t host_waits();
+
+int waiting_for_room();  // calls that wait now since a queue is full
 
 // The k-th call from now on (1: the next) fails with that error, and has no effect, except that it releases what it is
 // called to release. sticky: the current device then fails for good. `among`: which calls are counted for that; how often

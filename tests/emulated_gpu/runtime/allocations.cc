@@ -52,6 +52,7 @@ void allocate_pinned(void** made, std::size_t bytes, unsigned flags) {
   current_device();
   *made = nullptr;
   if (bytes == 0) return;
+  require(bytes <= std::size_t{1} << 40, cudaErrorMemoryAllocation);  // sanitizers end the process that asks malloc for more
   void* memory = nullptr;
   require(posix_memalign(&memory, 256, bytes) == 0, cudaErrorMemoryAllocation);
   std::memset(memory, kPoison, bytes);
@@ -211,6 +212,7 @@ cudaError_t cudaHostGetDevicePointer(void** device_pointer, void* memory, unsign
 cudaError_t cudaMallocAsync(void** made, std::size_t bytes, cudaStream_t handle) {
   return call("cudaMallocAsync", [&] {
     require(made, cudaErrorInvalidValue);
+    await_room(handle);
     const std::lock_guard guard(runtime().mutex);
     CUstream_st& stream = stream_of(handle);
     *made = allocate_in_stream(bytes, pool_in_use(stream.device), stream);
@@ -219,6 +221,7 @@ cudaError_t cudaMallocAsync(void** made, std::size_t bytes, cudaStream_t handle)
 cudaError_t cudaMallocFromPoolAsync(void** made, std::size_t bytes, cudaMemPool_t pool, cudaStream_t handle) {
   return call("cudaMallocFromPoolAsync", [&] {
     require(made, cudaErrorInvalidValue);
+    await_room(handle);
     const std::lock_guard guard(runtime().mutex);
     *made = allocate_in_stream(bytes, pool, stream_of(handle));
   });
@@ -226,6 +229,7 @@ cudaError_t cudaMallocFromPoolAsync(void** made, std::size_t bytes, cudaMemPool_
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t handle) {
   return release_call("cudaFreeAsync", [&] {
     if (!memory) return;
+    await_room(handle);
     const std::lock_guard guard(runtime().mutex);
     // A device that has failed gives its memory back too, for tests that revive it.
     CUstream_st& stream =

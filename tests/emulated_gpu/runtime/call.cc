@@ -91,6 +91,8 @@ Settings from_environment() {
       settings.memory = number << 20;
     else if (key == "host_threads")
       settings.host_threads = static_cast<int>(number);
+    else if (key == "queue")
+      settings.queue = static_cast<int>(number);
     else if (key == "fail" && colon != std::string::npos)
       fail_call(number, static_cast<cudaError_t>(number_in(text.substr(colon + 1), value)));
     else {

@@ -61,6 +61,7 @@ void stage(CopyCall& copy) {
 // Enqueues the copy. With pageable memory the host waits as CUDA does.
 void copy(CopyCall rows, cudaMemcpyKind kind, cudaStream_t handle, bool wait, bool names_devices = false) {
   require(rows.to_pitch >= rows.width && rows.from_pitch >= rows.width, cudaErrorInvalidPitchValue);
+  await_room(handle);
   RecordingPtr last;
   int device = 0;
   {
@@ -93,6 +94,7 @@ void copy(CopyCall rows, cudaMemcpyKind kind, cudaStream_t handle, bool wait, bo
 
 void fill(FillCall rows, cudaStream_t handle, bool wait) {
   require(rows.pitch >= rows.width * rows.element, cudaErrorInvalidPitchValue);
+  await_room(handle);
   RecordingPtr last;
   {
     const std::lock_guard guard(runtime().mutex);

@@ -86,6 +86,8 @@ std::shared_ptr<CUstream_st> make_stream(int device, unsigned flags, int priorit
 void submit(CUstream_st& stream, Operation operation);
 // Enqueues work of the runtime's own; not in a capture.
 void enqueue(CUstream_st& stream, std::function<void()> work);
+// Without Runtime::mutex: waits while the stream's queue is full (Settings::queue).
+void await_room(cudaStream_t handle);
 RecordingPtr record(CUstream_st& stream, bool with_time = false);
 RecordingPtr last_of(CUstream_st& stream);  // a recording behind all work; null if there was never any
 void wait_in_stream(CUstream_st& stream, const RecordingPtr& recording);
@@ -117,6 +119,7 @@ struct CUstream_st {
   bool stepped, used = false, is_default = false;
   heddle::emulated_gpu::RecordingPtr last{};  // null if work was enqueued since, or never any
   bool idle = true;                           // nothing was ever enqueued
+  std::shared_ptr<std::atomic<int>> queued = std::make_shared<std::atomic<int>>(0);  // counted for Settings::queue alone
   std::shared_ptr<heddle::emulated_gpu::Capture> capture{};
   std::vector<cudaGraphNode_t> tail{};  // what the next node of the capture comes after
 };

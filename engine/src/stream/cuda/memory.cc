@@ -1,11 +1,13 @@
 // Memory of GPUs from CUDA's stream-ordered pool of each device, and page-locked memory.
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cuda_runtime_api.h>
 #include <map>
+#include <memory>
 #include <mutex>
-#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include <heddle/error.h>
 #include <heddle/gpu_memory.h>
@@ -43,19 +45,27 @@ class CurrentDevice {
   bool changed_ = false;
 };
 
+// A stream behind whose work memory is freed.
+struct Owner {
+  explicit Owner(cudaStream_t of) : stream(of) {}
+  // Held while memory is freed on the stream, which does not end meanwhile. No other lock is held then: cudaFreeAsync waits
+  // while the stream's queue is full, perhaps for work that other threads enqueue elsewhere.
+  std::mutex mutex;
+  cudaStream_t stream;  // null once it has ended
+};
+
 struct Block {
-  cudaStream_t owner;  // null once it has ended
+  std::shared_ptr<Owner> owner;
   std::size_t bytes;
   int device;
 };
 
-// Held while memory is freed on a stream, so that the stream does not end meanwhile.
 struct Taken {
-  std::mutex mutex;
+  std::mutex mutex;  // guards all below; nobody waits for a GPU while it is held
   std::unordered_map<std::byte*, Block> blocks;
+  std::unordered_map<cudaStream_t, std::shared_ptr<Owner>> owners;
   std::map<int, std::size_t> bytes;     // by device
   std::map<int, cudaStream_t> for_all;  // streams of gpu_allocate_for_all(), by device
-  std::set<int> prepared;               // devices whose pools keep memory
 };
 
 // Never destroyed: arrays may end later than static variables.
@@ -72,12 +82,13 @@ cudaMemPool_t pool_of(int device) {
 
 // By default a pool gives memory back at every wait of the host.
 void keep_memory(int device) {
-  const std::lock_guard guard(taken().mutex);
-  if (taken().prepared.contains(device)) return;
+  static std::atomic<std::uint64_t> prepared{0};  // a bit for each device whose pool keeps memory
+  const std::uint64_t bit = std::uint64_t{1} << device % 64;
+  if (prepared & bit) return;
   std::uint64_t everything = UINT64_MAX;
   check(cudaMemPoolSetAttribute(pool_of(device), cudaMemPoolAttrReleaseThreshold, &everything),
         "cudaMemPoolSetAttribute", device);
-  taken().prepared.insert(device);
+  prepared |= bit;
 }
 
 std::byte* allocate_on(cudaStream_t stream, cudaStream_t owner, int device, std::size_t bytes) {
@@ -94,7 +105,9 @@ std::byte* allocate_on(cudaStream_t stream, cudaStream_t owner, int device, std:
   check(status, "cudaMallocAsync", device);
   auto* const begin = static_cast<std::byte*>(memory);
   const std::lock_guard guard(taken().mutex);
-  taken().blocks[begin] = {owner, bytes, device};
+  std::shared_ptr<Owner>& of = taken().owners[owner];
+  if (!of) of = std::make_shared<Owner>(owner);
+  taken().blocks[begin] = {of, bytes, device};
   taken().bytes[device] += bytes;
   return begin;
 }
@@ -111,19 +124,24 @@ cudaStream_t stream_for_all(int device) {
 
 // Frees memory behind the work of `stream`; of its owner if it is null.
 void free_on(cudaStream_t stream, std::byte* memory) noexcept {
-  const std::lock_guard guard(taken().mutex);
-  const auto found = taken().blocks.find(memory);
-  if (found == taken().blocks.end()) return;
-  const Block block = found->second;
-  taken().blocks.erase(found);
-  taken().bytes[block.device] -= block.bytes;
-  if (!stream) stream = block.owner;
+  Block block;
+  {
+    const std::lock_guard guard(taken().mutex);
+    const auto found = taken().blocks.find(memory);
+    if (found == taken().blocks.end()) return;
+    block = std::move(found->second);
+    taken().blocks.erase(found);
+    taken().bytes[block.device] -= block.bytes;
+  }
+  const std::lock_guard guard(block.owner->mutex);
+  if (!stream) stream = block.owner->stream;
   succeeds(stream ? cudaFreeAsync(memory, stream)
                   : cudaFree(memory));  // if the GPU is lost, every op says so
 }
 
 // Page-locked memory: CUDA takes milliseconds to lock pages, and waits for all GPUs to unlock them.
 struct Pinned {
+  // Guards all below. CUDA is not called while it is held: the work that it waits for may free page-locked memory.
   std::mutex mutex;
   std::unordered_map<std::byte*, std::size_t> sizes;  // of all blocks
   std::multimap<std::size_t, std::byte*> kept;        // blocks that nobody has
@@ -150,13 +168,24 @@ GpuMemoryStats pinned_stats() {
   return {all - kept, kept, 0};
 }
 
-// Call while the mutex is held.
 void release_kept() {
-  for (const auto& [size, memory] : pinned().kept) {
-    pinned().sizes.erase(memory);
-    succeeds(cudaFreeHost(memory));
+  std::multimap<std::size_t, std::byte*> released;
+  {
+    const std::lock_guard guard(pinned().mutex);
+    released.swap(pinned().kept);
+    for (const auto& [size, memory] : released) pinned().sizes.erase(memory);
   }
-  pinned().kept.clear();
+  for (const auto& [size, memory] : released) succeeds(cudaFreeHost(memory));
+}
+
+// A kept block that has as many bytes, and not more than twice as many; null if there is none.
+std::byte* take_kept(std::size_t size) {
+  const std::lock_guard guard(pinned().mutex);
+  const auto kept = pinned().kept.lower_bound(size);
+  if (kept == pinned().kept.end() || kept->first > 2 * size) return nullptr;
+  std::byte* const memory = kept->second;
+  pinned().kept.erase(kept);
+  return memory;
 }
 
 cudaError_t lock_pages(void** memory, std::size_t bytes) {
@@ -228,13 +257,7 @@ void gpu_memory_trim(Device device) {
 
 std::byte* gpu_allocate_pinned(std::size_t bytes) {
   const std::size_t size = pinned_size(bytes);
-  const std::lock_guard guard(pinned().mutex);
-  const auto kept = pinned().kept.lower_bound(size);
-  if (kept != pinned().kept.end() && kept->first <= 2 * size) {
-    std::byte* const memory = kept->second;
-    pinned().kept.erase(kept);
-    return memory;
-  }
+  if (std::byte* const kept = take_kept(size)) return kept;
   void* memory = nullptr;
   cudaError_t status = lock_pages(&memory, size);
   if (status == cudaErrorMemoryAllocation) {
@@ -244,6 +267,7 @@ std::byte* gpu_allocate_pinned(std::size_t bytes) {
   if (status == cudaErrorMemoryAllocation) return nullptr;
   if (status != cudaSuccess) throw Error(std::string("cudaHostAlloc: ") + cudaGetErrorString(status));
   auto* const begin = static_cast<std::byte*>(memory);
+  const std::lock_guard guard(pinned().mutex);
   pinned().sizes[begin] = size;
   return begin;
 }
@@ -255,10 +279,16 @@ void gpu_free_pinned(std::byte* memory) noexcept {
 }
 
 void detail::gpu_stream_ends(void* native) noexcept {
-  const std::lock_guard guard(taken().mutex);
-  for (auto& [memory, block] : taken().blocks) {
-    if (block.owner == native) block.owner = nullptr;
+  std::shared_ptr<Owner> owner;
+  {
+    const std::lock_guard guard(taken().mutex);
+    const auto found = taken().owners.find(static_cast<cudaStream_t>(native));
+    if (found == taken().owners.end()) return;
+    owner = std::move(found->second);
+    taken().owners.erase(found);
   }
+  const std::lock_guard guard(owner->mutex);
+  owner->stream = nullptr;
 }
 
 }  // namespace heddle

@@ -1,0 +1,93 @@
+// What the engine's calls of CUDA do to the process and to other libraries in it: the emulated GPU tells.
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cuda_runtime_api.h>
+#include <emulated_gpu.h>
+#include <future>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include <heddle/engine.h>
+#include <heddle/gpu_memory.h>
+#include <heddle/stream.h>
+#include <heddle/stream_ops.h>
+
+namespace heddle::test {
+namespace {
+
+// Ends the process if fn does not return: nothing else ends a deadlock.
+template <class F> void returns(const char* what, F fn) {
+  std::future<void> ended = std::async(std::launch::async, std::move(fn));
+  if (ended.wait_for(std::chrono::seconds(30)) != std::future_status::ready) {
+    std::fprintf(stderr, "%s does not return\n", what);
+    std::_Exit(1);
+  }
+  ended.get();
+}
+
+// Something that happens once.
+class Once {
+ public:
+  void happens() {
+    happened_ = true;
+    happened_.notify_all();
+  }
+  void await() const { happened_.wait(false); }
+
+ private:
+  std::atomic<bool> happened_{false};
+};
+
+TEST_CASE("a stream's work frees page-locked memory while a thread waits to unlock some") {
+  std::byte* const kept = gpu_allocate_pinned(4096);
+  std::byte* const used = gpu_allocate_pinned(4096);
+  gpu_free_pinned(kept);
+  const auto stream = make_stream(gpu(0));
+  stream->begin();
+  Once waits;
+  stream->enqueue([&] {
+    waits.await();
+    gpu_free_pinned(used);
+  });
+  const std::uint64_t before = emulated_gpu::host_waits();
+  returns("an allocation of page-locked memory", [&] {
+    std::thread watch([&] {
+      while (emulated_gpu::host_waits() == before) std::this_thread::yield();
+      waits.happens();
+    });
+    CHECK(gpu_allocate_pinned(std::size_t{1} << 50) == nullptr);  // unlocks what is kept, which waits for all GPUs
+    watch.join();
+  });
+}
+
+TEST_CASE("memory is freed behind a full queue without holding up other GPUs") {
+  emulated_gpu::Settings settings = emulated_gpu::settings();
+  settings.queue = 4;
+  emulated_gpu::configure(settings);
+  {
+    const auto full = make_stream(gpu(0)), other = make_stream(gpu(1));
+    full->begin();
+    std::byte* const memory = gpu_allocate(*full, *full, 100);
+    Once goes_on;
+    full->enqueue([&] { goes_on.await(); });
+    for (int i = 0; i < 3; ++i) full->enqueue([] {});
+    std::thread frees([&] { gpu_free(memory); });
+    while (emulated_gpu::waiting_for_room() == 0) std::this_thread::yield();
+    returns("an allocation on another GPU", [&] {
+      other->begin();
+      gpu_free(gpu_allocate(*other, *other, 100));
+    });
+    goes_on.happens();
+    frees.join();
+  }
+  settings.queue = 0;
+  emulated_gpu::configure(settings);
+}
+
+}  // namespace
+}  // namespace heddle::test
