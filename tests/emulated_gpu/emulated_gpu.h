@@ -34,6 +34,9 @@ std::uint64_t calls();  // CUDA calls of the process so far, but cudaGetLastErro
 // cudaFree. Since the start of the process.
 std::uint64_t host_waits();
 
+// A bit for each device on which the process has a context. The first call of a thread that needs one makes it on the thread's
+// current device; cudaSetDevice makes it on the device that becomes current.
+unsigned contexts();
 int waiting_for_room();  // calls that wait now since a queue is full
 
 // The k-th call from now on (1: the next) fails with that error, and has no effect, except that it releases what it is

@@ -30,6 +30,9 @@ namespace detail {
 
 void gpu_stream_ends(void*) noexcept {}
 
+GpuCalls::GpuCalls(Device) {}
+GpuCalls::~GpuCalls() = default;
+
 std::unique_ptr<Stream> make_gpu_stream(Device device, Lane) {
   throw Error(device.to_string() + ": this build has no CUDA; configure with -DHEDDLE_CUDA=ON");
 }

@@ -103,6 +103,8 @@ NDArray on_cpu(const NDArray& array) {
 
 void push_gpu_copy(const char* name, const NDArray& source, const NDArray& target) {
   if (source.device() == target.device()) return push_kernel_copy(name, source, target);
+  // Made before page-locked memory is, which is taken by way of a GPU that is in use.
+  target.engine().stream(on_gpu(source) ? source.device() : target.device());
   const DType dtype = target.dtype();
   NDArray sent = source, received = target;
   if (!transferable(source, dtype)) {

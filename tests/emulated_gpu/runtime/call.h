@@ -50,6 +50,7 @@ void count_host_wait() noexcept;
 int current_device();
 int current_device_even_if_failed() noexcept;
 void set_current_device(int device);
+void make_context(int device) noexcept;
 void check_device(int device);        // throws Failure if it has a sticky error
 void check_device_index(int device);  // throws Failure if there is none
 

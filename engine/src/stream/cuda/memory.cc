@@ -13,10 +13,12 @@
 #include <heddle/gpu_memory.h>
 
 #include "stream/cuda/status.h"
+#include "stream/cuda/thread_state.h"
 #include "stream/gpu.h"
 
 namespace heddle {
 
+using detail::CurrentDevice;
 using detail::succeeds;
 
 namespace {
@@ -25,25 +27,6 @@ void check(cudaError_t status, const char* call, int device) {
   if (succeeds(status)) return;
   throw Error(std::string(call) + " on " + gpu(device).to_string() + ": " + cudaGetErrorString(status));
 }
-
-// Makes a device the thread's current one.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(int device) {
-    check(cudaGetDevice(&before_), "cudaGetDevice", device);
-    changed_ = before_ != device;
-    if (changed_) check(cudaSetDevice(device), "cudaSetDevice", device);
-  }
-  ~CurrentDevice() {
-    if (changed_) succeeds(cudaSetDevice(before_));
-  }
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-
- private:
-  int before_ = 0;
-  bool changed_ = false;
-};
 
 // A stream behind whose work memory is freed.
 struct Owner {
@@ -117,6 +100,7 @@ cudaStream_t stream_for_all(int device) {
   cudaStream_t& stream = taken().for_all[device];
   if (!stream) {
     const CurrentDevice scope(device);
+    check(scope.status(), "cudaSetDevice", device);
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
   }
   return stream;
@@ -133,6 +117,7 @@ void free_on(cudaStream_t stream, std::byte* memory) noexcept {
     taken().blocks.erase(found);
     taken().bytes[block.device] -= block.bytes;
   }
+  const CurrentDevice scope(block.device);
   const std::lock_guard guard(block.owner->mutex);
   if (!stream) stream = block.owner->stream;
   succeeds(stream ? cudaFreeAsync(memory, stream)
@@ -175,6 +160,8 @@ void release_kept() {
     released.swap(pinned().kept);
     for (const auto& [size, memory] : released) pinned().sizes.erase(memory);
   }
+  const detail::KeptDevice kept;
+  if (const int used = detail::device_in_use; used >= 0) succeeds(cudaSetDevice(used));
   for (const auto& [size, memory] : released) succeeds(cudaFreeHost(memory));
 }
 
@@ -188,20 +175,19 @@ std::byte* take_kept(std::size_t size) {
   return memory;
 }
 
+// Page-locked memory is for all GPUs; a context makes it. That of a GPU which the engine uses, unless it is lost: then of another one.
 cudaError_t lock_pages(void** memory, std::size_t bytes) {
+  const detail::KeptDevice kept;
+  if (const int used = detail::device_in_use; used >= 0) succeeds(cudaSetDevice(used));
   const cudaError_t status = cudaHostAlloc(memory, bytes, cudaHostAllocPortable);
   if (succeeds(status) || status == cudaErrorMemoryAllocation) return status;
-  // The thread's current GPU may be lost, and the memory is for all.
-  int before = 0, count = 0;
-  if (!succeeds(cudaGetDevice(&before)) || !succeeds(cudaGetDeviceCount(&count))) return status;
-  cudaError_t other = status;
-  for (int device = 0; device < count && other != cudaSuccess; ++device) {
+  int count = 0;
+  if (!succeeds(cudaGetDeviceCount(&count))) return status;
+  for (int device = 0; device < count; ++device) {
     if (!succeeds(cudaSetDevice(device))) continue;
-    if (!succeeds(cudaHostAlloc(memory, bytes, cudaHostAllocPortable))) continue;
-    other = cudaSuccess;
+    if (succeeds(cudaHostAlloc(memory, bytes, cudaHostAllocPortable))) return cudaSuccess;
   }
-  succeeds(cudaSetDevice(before));
-  return other;
+  return status;
 }
 
 }  // namespace
@@ -219,6 +205,8 @@ std::byte* gpu_allocate(Stream& stream, Stream& owner, std::size_t bytes) {
 
 std::byte* gpu_allocate_for_all(Stream& owner, std::size_t bytes) {
   const int device = owner.device().index;
+  const CurrentDevice scope(device);
+  check(scope.status(), "cudaSetDevice", device);
   const cudaStream_t stream = stream_for_all(device);
   std::byte* const memory = allocate_on(stream, static_cast<cudaStream_t>(owner.native()), device, bytes);
   if (!memory) return nullptr;
@@ -241,6 +229,7 @@ void gpu_copy_between(Stream& stream, std::byte* to, Device to_device, const std
 GpuMemoryStats gpu_memory_stats(Device device) {
   if (device.kind == DeviceKind::cpu_pinned) return pinned_stats();
   const CurrentDevice scope(device.index);
+  check(scope.status(), "cudaSetDevice", device.index);
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", device.index);
   std::uint64_t reserved = 0;
@@ -252,6 +241,8 @@ GpuMemoryStats gpu_memory_stats(Device device) {
 }
 
 void gpu_memory_trim(Device device) {
+  const CurrentDevice scope(device.index);
+  check(scope.status(), "cudaSetDevice", device.index);
   check(cudaMemPoolTrimTo(pool_of(device.index), 0), "cudaMemPoolTrimTo", device.index);
 }
 

@@ -12,6 +12,7 @@
 #include <heddle/error.h>
 
 #include "stream/cuda/status.h"
+#include "stream/cuda/thread_state.h"
 #include "stream/gpu.h"
 #include "stream/stream_work.h"
 
@@ -88,10 +89,13 @@ class Section {
 
 class CudaEvent final : public Event {
  public:
-  explicit CudaEvent(Device device) {
+  explicit CudaEvent(Device device) : device_(device) {
     check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags", device);
   }
-  ~CudaEvent() override { succeeds(cudaEventDestroy(event_)); }
+  ~CudaEvent() override {
+    const detail::CurrentDevice scope(device_.index);
+    succeeds(cudaEventDestroy(event_));
+  }
   cudaEvent_t handle() const { return event_; }
 
   // Keeps the section that this recording ends until the next recording of the event. By then the section's
@@ -104,6 +108,7 @@ class CudaEvent final : public Event {
   void drop_calls() const { section_->drop_calls(); }
 
  private:
+  const Device device_;
   cudaEvent_t event_ = nullptr;
   std::unique_ptr<Section> section_;
 };
@@ -115,6 +120,7 @@ class CudaStream final : public Stream {
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
   }
   ~CudaStream() override {
+    const detail::CurrentDevice scope(device().index);
     succeeds(cudaStreamSynchronize(stream_));
     detail::gpu_stream_ends(stream_);
     succeeds(cudaStreamDestroy(stream_));
@@ -135,6 +141,7 @@ class CudaStream final : public Stream {
 
   void begin() override {
     check(cudaSetDevice(device().index), "cudaSetDevice", device());
+    detail::device_in_use = device().index;
     cudaGetLastError();  // drops an error of an earlier call on this thread, which is not this op's
   }
 
@@ -177,6 +184,9 @@ class CudaStream final : public Stream {
 
   bool poll(Event& event, std::uint64_t generation, std::exception_ptr& error) noexcept override {
     if (generation < event.generation()) return true;
+    // The thread is the engine's, or issues an op. Its current GPU is set when it has to change alone.
+    thread_local constinit int current = -1;
+    if (std::exchange(current, device().index) != device().index) succeeds(cudaSetDevice(device().index));
     const auto& asked = static_cast<CudaEvent&>(event);
     const cudaError_t status = cudaEventQuery(asked.handle());
     if (!succeeds(status)) {
@@ -214,7 +224,13 @@ int gpu_count() {
 
 namespace detail {
 
+GpuCalls::GpuCalls(Device device) {
+  if (device.kind == DeviceKind::cuda) device_before_ = current_device();
+}
+GpuCalls::~GpuCalls() { restore_device(device_before_); }
+
 std::unique_ptr<Stream> make_gpu_stream(Device device, Lane lane) {
+  const GpuCalls scope(device);
   if (const int count = gpu_count(); device.index >= count) {
     throw Error(device.to_string() + ": this machine has " + std::to_string(count) +
                 (count == 1 ? " GPU" : " GPUs"));

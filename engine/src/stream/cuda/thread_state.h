@@ -1,0 +1,71 @@
+// What CUDA keeps for each thread: its current GPU. Threads of the program are left as they were, and no context is made on a
+// GPU that the program does not use: it takes hundreds of megabytes there. CUDA makes one on the GPU that becomes current, and on
+// the current one, which is at first GPU 0, in nearly every call.
+#pragma once
+
+#include <atomic>
+#include <cuda_runtime_api.h>
+
+#include "stream/cuda/status.h"
+
+namespace heddle::detail {
+
+// Whether the process has a context on a GPU. false if the driver does not say.
+inline bool has_context(int device) noexcept {
+  using GetState = int (*)(int device, unsigned* flags, int* active);
+  static std::atomic<GetState> get_state{nullptr};
+  GetState get = get_state;
+  if (!get) {
+    void* found = nullptr;
+    constexpr const char* name = "cuDevicePrimaryCtxGetState";
+#if CUDART_VERSION >= 12050
+    succeeds(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, nullptr));
+#else
+    succeeds(cudaGetDriverEntryPoint(name, &found, cudaEnableDefault));
+#endif
+    if (!found) return false;
+    get_state = get = reinterpret_cast<GetState>(found);
+  }
+  unsigned flags = 0;
+  int active = 0;
+  return get(device, &flags, &active) == 0 && active != 0;
+}
+
+// The calling thread's current GPU; -1 if CUDA does not say.
+inline int current_device() noexcept {
+  int device = -1;
+  return succeeds(cudaGetDevice(&device)) ? device : -1;
+}
+
+// Makes the thread's current GPU what it was, unless that has no context.
+inline void restore_device(int before) noexcept {
+  if (before >= 0 && current_device() != before && has_context(before)) succeeds(cudaSetDevice(before));
+}
+
+// Leaves the calling thread the current GPU that it has.
+class KeptDevice {
+ public:
+  KeptDevice() noexcept : before_(current_device()) {}
+  ~KeptDevice() { restore_device(before_); }
+  KeptDevice(const KeptDevice&) = delete;
+  KeptDevice& operator=(const KeptDevice&) = delete;
+
+ private:
+  const int before_;
+};
+
+// Makes a GPU the thread's current one while it lives.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int device) noexcept : status_(cudaSetDevice(device)) { succeeds(status_); }
+  cudaError_t status() const { return status_; }
+
+ private:
+  const KeptDevice kept_;
+  cudaError_t status_;
+};
+
+// The GPU on which the engine has worked last; -1 before.
+inline std::atomic<int> device_in_use{-1};
+
+}  // namespace heddle::detail
