@@ -166,6 +166,29 @@ TEST_CASE("events: queries, elapsed time, flags") {
   cudaGetLastError();
 }
 
+TEST_CASE("a global capture refuses queries of events by other threads, unless they are relaxed") {
+  const TestStream stream, captured;
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreate(&event));
+  check(cudaEventRecord(event, stream));
+  for (const bool relaxed : {true, false}) {
+    CAPTURE(relaxed);
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal));
+    std::thread([&] {
+      cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+      if (relaxed) check(cudaThreadExchangeStreamCaptureMode(&mode));
+      CHECK(cudaEventSynchronize(event) == (relaxed ? cudaSuccess : cudaErrorStreamCaptureUnsupported));
+      CHECK(cudaEventQuery(event) == (relaxed ? cudaSuccess : cudaErrorStreamCaptureUnsupported));
+    }).join();
+    CHECK(cudaStreamEndCapture(captured, &graph) ==
+          (relaxed ? cudaSuccess : cudaErrorStreamCaptureInvalidated));
+    if (graph) check(cudaGraphDestroy(graph));
+  }
+  check(cudaEventDestroy(event));
+  cudaGetLastError();
+}
+
 TEST_CASE("a function of the host may not call CUDA") {
   const TestStream stream;
   static cudaError_t got;

@@ -18,7 +18,7 @@ class GpuCalls {
   GpuCalls& operator=(const GpuCalls&) = delete;
 
  private:
-  [[maybe_unused]] int device_before_ = -1;
+  [[maybe_unused]] int device_before_ = -1, capture_mode_before_ = -1;
 };
 
 // Throws Error if there is no such GPU, or the build is without CUDA.

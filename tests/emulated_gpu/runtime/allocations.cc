@@ -52,6 +52,10 @@ void allocate_pinned(void** made, std::size_t bytes, unsigned flags) {
   current_device();
   *made = nullptr;
   if (bytes == 0) return;
+  {
+    const std::lock_guard guard(runtime().mutex);
+    refuse_unsafe_call();
+  }
   require(bytes <= std::size_t{1} << 40, cudaErrorMemoryAllocation);  // sanitizers end the process that asks malloc for more
   void* memory = nullptr;
   require(posix_memalign(&memory, 256, bytes) == 0, cudaErrorMemoryAllocation);

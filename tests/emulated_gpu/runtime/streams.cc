@@ -458,6 +458,7 @@ cudaError_t cudaEventQuery(cudaEvent_t asked) {
       const std::lock_guard guard(runtime().mutex);
       CUevent_st& event = event_of(asked);
       require(!event.capture, cudaErrorCapturedEvent);
+      refuse_unsafe_call();
       recording = event.last;
       device = event.device;
     }
@@ -474,6 +475,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t awaited) {
       const std::lock_guard guard(runtime().mutex);
       CUevent_st& event = event_of(awaited);
       require(!event.capture, cudaErrorCapturedEvent);
+      refuse_unsafe_call();
       device = event.device;
     }
     synchronize(device, [&] { return event_of(awaited).last; });

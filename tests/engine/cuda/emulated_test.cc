@@ -89,5 +89,30 @@ TEST_CASE("memory is freed behind a full queue without holding up other GPUs") {
   emulated_gpu::configure(settings);
 }
 
+TEST_CASE("a capture of another library and the engine's work do not disturb each other") {
+  for (const Scheduler scheduler : {Scheduler::threaded, Scheduler::naive}) {
+    Engine engine({.scheduler = scheduler, .workers = 2});
+    Stream& compute = engine.stream(gpu(0));
+    Var x = engine.new_var();
+    cudaStream_t theirs = nullptr;
+    REQUIRE(cudaStreamCreateWithFlags(&theirs, cudaStreamNonBlocking) == cudaSuccess);
+    REQUIRE(cudaStreamBeginCapture(theirs, cudaStreamCaptureModeGlobal) == cudaSuccess);
+    int calls = 0;
+    for (int i = 0; i < 5; ++i)
+      engine.push_on(compute, [&calls](Stream& stream) { stream.enqueue([&calls] { ++calls; }); }, {.mutate = {x}});
+    CHECK_NOTHROW(engine.wait(x));
+    CHECK(calls == 5);
+    gpu_free(gpu_allocate_for_all(compute, 100));
+    std::byte* const pinned = gpu_allocate_pinned(std::size_t{3} << 20);
+    CHECK(pinned);
+    gpu_free_pinned(pinned);
+    cudaGraph_t graph = nullptr;
+    CHECK(cudaStreamEndCapture(theirs, &graph) == cudaSuccess);
+    if (graph) cudaGraphDestroy(graph);
+    cudaStreamDestroy(theirs);
+    cudaGetLastError();
+  }
+}
+
 }  // namespace
 }  // namespace heddle::test

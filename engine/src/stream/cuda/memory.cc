@@ -160,6 +160,7 @@ void release_kept() {
     released.swap(pinned().kept);
     for (const auto& [size, memory] : released) pinned().sizes.erase(memory);
   }
+  const detail::OutsideCaptures outside;
   const detail::KeptDevice kept;
   if (const int used = detail::device_in_use; used >= 0) succeeds(cudaSetDevice(used));
   for (const auto& [size, memory] : released) succeeds(cudaFreeHost(memory));
@@ -177,6 +178,7 @@ std::byte* take_kept(std::size_t size) {
 
 // Page-locked memory is for all GPUs; a context makes it. That of a GPU which the engine uses, unless it is lost: then of another one.
 cudaError_t lock_pages(void** memory, std::size_t bytes) {
+  const detail::OutsideCaptures outside;
   const detail::KeptDevice kept;
   if (const int used = detail::device_in_use; used >= 0) succeeds(cudaSetDevice(used));
   const cudaError_t status = cudaHostAlloc(memory, bytes, cudaHostAllocPortable);

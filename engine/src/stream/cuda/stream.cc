@@ -184,13 +184,18 @@ class CudaStream final : public Stream {
 
   bool poll(Event& event, std::uint64_t generation, std::exception_ptr& error) noexcept override {
     if (generation < event.generation()) return true;
-    // The thread is the engine's, or issues an op. Its current GPU is set when it has to change alone.
+    // The thread is the engine's, or issues an op (GpuCalls). Its state is set when it has to change alone.
     thread_local constinit int current = -1;
+    if (current < 0) {
+      cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;  // see OutsideCaptures
+      succeeds(cudaThreadExchangeStreamCaptureMode(&mode));
+    }
     if (std::exchange(current, device().index) != device().index) succeeds(cudaSetDevice(device().index));
     const auto& asked = static_cast<CudaEvent&>(event);
     const cudaError_t status = cudaEventQuery(asked.handle());
     if (!succeeds(status)) {
-      if (status == cudaErrorNotReady) return false;
+      // The second one is a refusal for the sake of a capture.
+      if (status == cudaErrorNotReady || status == cudaErrorStreamCaptureUnsupported) return false;
       // Unless the GPU is lost, the work may still run, and use memory that is freed when the op is done.
       succeeds(cudaEventSynchronize(asked.handle()));
     }
@@ -225,9 +230,17 @@ int gpu_count() {
 namespace detail {
 
 GpuCalls::GpuCalls(Device device) {
-  if (device.kind == DeviceKind::cuda) device_before_ = current_device();
+  if (device.kind != DeviceKind::cuda) return;
+  device_before_ = current_device();
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  if (succeeds(cudaThreadExchangeStreamCaptureMode(&mode))) capture_mode_before_ = mode;
 }
-GpuCalls::~GpuCalls() { restore_device(device_before_); }
+GpuCalls::~GpuCalls() {
+  restore_device(device_before_);
+  if (capture_mode_before_ < 0) return;
+  auto mode = static_cast<cudaStreamCaptureMode>(capture_mode_before_);
+  succeeds(cudaThreadExchangeStreamCaptureMode(&mode));
+}
 
 std::unique_ptr<Stream> make_gpu_stream(Device device, Lane lane) {
   const GpuCalls scope(device);

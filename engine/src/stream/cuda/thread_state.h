@@ -1,4 +1,4 @@
-// What CUDA keeps for each thread: its current GPU. Threads of the program are left as they were, and no context is made on a
+// What CUDA keeps for each thread: its current GPU, and what captures refuse. Threads of the program are left as they were, and no context is made on a
 // GPU that the program does not use: it takes hundreds of megabytes there. CUDA makes one on the GPU that becomes current, and on
 // the current one, which is at first GPU 0, in nearly every call.
 #pragma once
@@ -54,15 +54,32 @@ class KeptDevice {
   const int before_;
 };
 
-// Makes a GPU the thread's current one while it lives.
+// The thread's calls are no part of what another library captures, and do not break its capture, while it lives. Otherwise CUDA
+// refuses some calls of all threads during a capture, such as queries of events, and fails the capture.
+class OutsideCaptures {
+ public:
+  OutsideCaptures() noexcept : exchanged_(succeeds(cudaThreadExchangeStreamCaptureMode(&mode_))) {}
+  ~OutsideCaptures() {
+    if (exchanged_) succeeds(cudaThreadExchangeStreamCaptureMode(&mode_));
+  }
+  OutsideCaptures(const OutsideCaptures&) = delete;
+  OutsideCaptures& operator=(const OutsideCaptures&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  const bool exchanged_;
+};
+
+// Makes a GPU the thread's current one while it lives, outside of captures.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device) noexcept : status_(cudaSetDevice(device)) { succeeds(status_); }
   cudaError_t status() const { return status_; }
 
  private:
+  const OutsideCaptures outside_;
   const KeptDevice kept_;
-  cudaError_t status_;
+  const cudaError_t status_;
 };
 
 // The GPU on which the engine has worked last; -1 before.
