@@ -133,6 +133,29 @@ TEST_CASE("an op without memory fails with OutOfMemory, and later ones work") {
   CHECK(problems() == "");
 }
 
+TEST_CASE("an op waits for memory that ops on other streams are about to free") {
+  current_engine().wait_all();
+  const std::size_t free = gpu_memory_stats(gpu(0)).free + gpu_memory_stats(gpu(0)).cached;
+  if (free > (std::size_t{1} << 30)) return;  // a real GPU
+  const auto most = static_cast<std::int64_t>(free / 5 * 3);
+  NDArray x = full({most}, 1, DType::u8, gpu(0));
+  x.wait();
+  Stream& lane = current_engine().stream(gpu(0), Lane::copy_out);
+  HeldUp held(lane);
+  current_engine().push_on(lane, [x](Stream&) {}, {.read = {x.var()}});
+  x = NDArray();
+  const std::uint64_t before = host_waits();
+  std::thread watch([&] {
+    while (host_waits() == before) std::this_thread::yield();
+    held.go_on();
+  });
+  const NDArray y = full({most}, 2, DType::u8, gpu(0));
+  CHECK(message(y) == "");
+  watch.join();
+  current_engine().wait_all();
+  CHECK(problems() == "");
+}
+
 TEST_CASE("a pool's memory is used again, for another size after a trim") {
   const std::size_t free = gpu_memory_stats(gpu(0)).free + gpu_memory_stats(gpu(0)).cached;
   const auto half = static_cast<std::int64_t>(free / 5 * 3 / sizeof(double));

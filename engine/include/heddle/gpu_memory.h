@@ -13,8 +13,8 @@ namespace heddle {
 std::string gpu_refusal(Device device);
 
 // Takes memory on the device of `owner` for work that is enqueued on `stream`, of the same device, from now on. If too little
-// is left, waits for the owner's work and gives back what the device's pool keeps; null if that is not enough. Throws
-// Error if CUDA fails otherwise.
+// is left, waits for the owner's work, and for that of other streams up to 0.2 s, and gives back what the device's pool keeps;
+// null if that is not enough. Throws Error if CUDA fails otherwise.
 std::byte* gpu_allocate(Stream& stream, Stream& owner, std::size_t bytes);
 // As gpu_allocate, for work on any stream. The host waits until CUDA has the memory.
 std::byte* gpu_allocate_for_all(Stream& owner, std::size_t bytes);

@@ -23,7 +23,9 @@ class GpuCalls {
 
 // Throws Error if there is no such GPU, or the build is without CUDA.
 std::unique_ptr<Stream> make_gpu_stream(Device device, Lane lane);
-// A stream calls this when its work has run, before it ends: memory whose owner it is (gpu_memory.h) is freed without it.
+// A stream calls the first when it is made; the second when its work has run, before it ends: memory whose owner it is
+// (gpu_memory.h) is freed without it.
+void gpu_stream_begins(void* native, int device);
 void gpu_stream_ends(void* native) noexcept;
 
 }  // namespace heddle::detail

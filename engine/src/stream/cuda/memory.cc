@@ -1,6 +1,8 @@
 // Memory of GPUs from CUDA's stream-ordered pool of each device, and page-locked memory.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cuda_runtime_api.h>
 #include <map>
@@ -8,6 +10,7 @@
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include <heddle/error.h>
 #include <heddle/gpu_memory.h>
@@ -28,13 +31,14 @@ void check(cudaError_t status, const char* call, int device) {
   throw Error(std::string(call) + " on " + gpu(device).to_string() + ": " + cudaGetErrorString(status));
 }
 
-// A stream behind whose work memory is freed.
+// A stream of the engine's. Memory is freed behind the work of some.
 struct Owner {
-  explicit Owner(cudaStream_t of) : stream(of) {}
+  Owner(cudaStream_t of, int on) : stream(of), device(on) {}
   // Held while memory is freed on the stream, which does not end meanwhile. No other lock is held then: cudaFreeAsync waits
   // while the stream's queue is full, perhaps for work that other threads enqueue elsewhere.
   std::mutex mutex;
   cudaStream_t stream;  // null once it has ended
+  const int device;
 };
 
 struct Block {
@@ -49,6 +53,8 @@ struct Taken {
   std::unordered_map<cudaStream_t, std::shared_ptr<Owner>> owners;
   std::map<int, std::size_t> bytes;     // by device
   std::map<int, cudaStream_t> for_all;  // streams of gpu_allocate_for_all(), by device
+  std::uint64_t frees = 0;              // counts them
+  std::condition_variable freed;
 };
 
 // Never destroyed: arrays may end later than static variables.
@@ -74,22 +80,62 @@ void keep_memory(int device) {
   prepared |= bit;
 }
 
+// Whether the engine's streams on a device have work left.
+bool has_work(int device) {
+  std::vector<std::shared_ptr<Owner>> streams;
+  {
+    const std::lock_guard guard(taken().mutex);
+    for (const auto& [stream, owner] : taken().owners) {
+      if (owner->device == device) streams.push_back(owner);
+    }
+  }
+  return std::any_of(streams.begin(), streams.end(), [](const std::shared_ptr<Owner>& owner) {
+    const std::lock_guard guard(owner->mutex);
+    if (!owner->stream) return false;
+    const cudaError_t status = cudaStreamQuery(owner->stream);
+    return !succeeds(status) && status == cudaErrorNotReady;
+  });
+}
+
+std::uint64_t count_frees() {
+  const std::lock_guard guard(taken().mutex);
+  return taken().frees;
+}
+
+// Asks for memory that the device had too little of. The only waits: memory that was freed behind work of the owner is free
+// when that has run. Ops on other streams free theirs when they are done; they are given some time, since they may wait for
+// work of other threads or processes.
+cudaError_t allocate_later(void** memory, cudaStream_t stream, cudaStream_t owner, int device,
+                           std::size_t bytes) {
+  constexpr std::chrono::milliseconds kMostWait{200}, kIdleWait{5};
+  check(cudaStreamSynchronize(owner), "cudaStreamSynchronize", device);
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", device);
+  for (const auto begin = std::chrono::steady_clock::now();;) {
+    const std::uint64_t frees = count_frees();
+    const bool works = has_work(device);
+    check(cudaMemPoolTrimTo(pool_of(device), 0), "cudaMemPoolTrimTo", device);
+    const cudaError_t status = cudaMallocAsync(memory, bytes, stream);
+    if (succeeds(status) || status != cudaErrorMemoryAllocation || bytes > total) return status;
+    if (std::chrono::steady_clock::now() - begin > kMostWait) return status;
+    std::unique_lock lock(taken().mutex);
+    const bool freed = taken().freed.wait_for(lock, kIdleWait, [&] { return taken().frees != frees; });
+    if (!freed && !works) return status;
+  }
+}
+
 std::byte* allocate_on(cudaStream_t stream, cudaStream_t owner, int device, std::size_t bytes) {
   keep_memory(device);
   void* memory = nullptr;
   cudaError_t status = cudaMallocAsync(&memory, bytes, stream);
-  if (!succeeds(status) && status == cudaErrorMemoryAllocation) {
-    // The only wait: memory that was freed behind work of this stream is free when that work has run.
-    check(cudaStreamSynchronize(owner), "cudaStreamSynchronize", device);
-    check(cudaMemPoolTrimTo(pool_of(device), 0), "cudaMemPoolTrimTo", device);
-    status = cudaMallocAsync(&memory, bytes, stream);
-  }
+  if (!succeeds(status) && status == cudaErrorMemoryAllocation)
+    status = allocate_later(&memory, stream, owner, device, bytes);
   if (!succeeds(status) && status == cudaErrorMemoryAllocation) return nullptr;
   check(status, "cudaMallocAsync", device);
   auto* const begin = static_cast<std::byte*>(memory);
   const std::lock_guard guard(taken().mutex);
   std::shared_ptr<Owner>& of = taken().owners[owner];
-  if (!of) of = std::make_shared<Owner>(owner);
+  if (!of) of = std::make_shared<Owner>(owner, device);
   taken().blocks[begin] = {of, bytes, device};
   taken().bytes[device] += bytes;
   return begin;
@@ -122,6 +168,11 @@ void free_on(cudaStream_t stream, std::byte* memory) noexcept {
   if (!stream) stream = block.owner->stream;
   succeeds(stream ? cudaFreeAsync(memory, stream)
                   : cudaFree(memory));  // if the GPU is lost, every op says so
+  {
+    const std::lock_guard table(taken().mutex);
+    ++taken().frees;
+  }
+  taken().freed.notify_all();
 }
 
 // Page-locked memory: CUDA takes milliseconds to lock pages, and waits for all GPUs to unlock them.
@@ -269,6 +320,12 @@ void gpu_free_pinned(std::byte* memory) noexcept {
   const std::lock_guard guard(pinned().mutex);
   const auto found = pinned().sizes.find(memory);
   if (found != pinned().sizes.end()) pinned().kept.emplace(found->second, memory);
+}
+
+void detail::gpu_stream_begins(void* native, int device) {
+  const auto stream = static_cast<cudaStream_t>(native);
+  const std::lock_guard guard(taken().mutex);
+  taken().owners[stream] = std::make_shared<Owner>(stream, device);
 }
 
 void detail::gpu_stream_ends(void* native) noexcept {

@@ -118,6 +118,7 @@ class CudaStream final : public Stream {
   CudaStream(Device device, Lane lane) : Stream(device, lane), section_(std::make_unique<Section>()) {
     begin();
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
+    detail::gpu_stream_begins(stream_, device.index);
   }
   ~CudaStream() override {
     const detail::CurrentDevice scope(device().index);
