@@ -34,7 +34,7 @@ struct GpuMemoryStats {
 };
 GpuMemoryStats gpu_memory_stats(
     Device device);                   // of a GPU or cpu_pinned(), whose free bytes are not known: 0
-void gpu_memory_trim(Device device);  // returns cached memory to the device
+void gpu_memory_trim(Device device);  // returns cached memory: to the GPU, or page-locked memory to the system
 
 // Page-locked memory of the CPU, which is kept for reuse. Null if there is none left.
 std::byte* gpu_allocate_pinned(std::size_t bytes);

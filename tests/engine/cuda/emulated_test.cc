@@ -65,6 +65,28 @@ TEST_CASE("a stream's work frees page-locked memory while a thread waits to unlo
   });
 }
 
+TEST_CASE("page-locked memory goes back to the system when it is trimmed, or when much is kept") {
+  gpu_memory_trim(cpu_pinned());
+  const auto stream = make_stream(gpu(0));
+  stream->begin();
+  gpu_free(gpu_allocate(*stream, *stream, 1 << 20));
+  REQUIRE(cudaStreamSynchronize(static_cast<cudaStream_t>(stream->native())) == cudaSuccess);
+  const std::size_t of_gpu = gpu_memory_stats(gpu(0)).cached;
+  CHECK(of_gpu >= 1 << 20);
+  gpu_free_pinned(gpu_allocate_pinned(100));
+  CHECK(gpu_memory_stats(cpu_pinned()).cached == 4096);
+  gpu_memory_trim(cpu_pinned());
+  CHECK(gpu_memory_stats(cpu_pinned()).cached == 0);
+  CHECK(gpu_memory_stats(gpu(0)).cached == of_gpu);
+  for (const std::size_t mebibytes : {std::size_t{10}, std::size_t{30}, std::size_t{90}, std::size_t{270}}) {  // none fits the next request
+    gpu_free_pinned(gpu_allocate_pinned(mebibytes << 20));
+  }
+  CHECK(gpu_memory_stats(cpu_pinned()).cached == std::size_t{400} << 20);
+  gpu_free_pinned(gpu_allocate_pinned(std::size_t{1} << 20));
+  CHECK(gpu_memory_stats(cpu_pinned()).cached == std::size_t{1} << 20);
+  gpu_memory_trim(gpu(0));
+}
+
 TEST_CASE("memory is freed behind a full queue without holding up other GPUs") {
   emulated_gpu::Settings settings = emulated_gpu::settings();
   settings.queue = 4;

@@ -175,6 +175,9 @@ void free_on(cudaStream_t stream, std::byte* memory) noexcept {
   taken().freed.notify_all();
 }
 
+// Page-locked bytes that are kept when no block of them fits a request: blocks of sizes that are asked for once would add up.
+constexpr std::size_t kMostKept = std::size_t{256} << 20;
+
 // Page-locked memory: CUDA takes milliseconds to lock pages, and waits for all GPUs to unlock them.
 struct Pinned {
   // Guards all below. CUDA is not called while it is held: the work that it waits for may free page-locked memory.
@@ -294,6 +297,7 @@ GpuMemoryStats gpu_memory_stats(Device device) {
 }
 
 void gpu_memory_trim(Device device) {
+  if (device.kind == DeviceKind::cpu_pinned) return release_kept();
   const CurrentDevice scope(device.index);
   check(scope.status(), "cudaSetDevice", device.index);
   check(cudaMemPoolTrimTo(pool_of(device.index), 0), "cudaMemPoolTrimTo", device.index);
@@ -302,6 +306,8 @@ void gpu_memory_trim(Device device) {
 std::byte* gpu_allocate_pinned(std::size_t bytes) {
   const std::size_t size = pinned_size(bytes);
   if (std::byte* const kept = take_kept(size)) return kept;
+  // Locking pages takes its time anyway.
+  if (pinned_stats().cached > kMostKept) release_kept();
   void* memory = nullptr;
   cudaError_t status = lock_pages(&memory, size);
   if (status == cudaErrorMemoryAllocation) {
