@@ -5,8 +5,9 @@
 #include <cstdlib>
 #include <cuda_runtime_api.h>
 #include <emulated_gpu.h>
+#include <exception>
 #include <future>
-#include <memory>
+#include <malloc.h>
 #include <thread>
 #include <utility>
 
@@ -110,6 +111,34 @@ TEST_CASE("memory is freed behind a full queue without holding up other GPUs") {
   settings.queue = 0;
   emulated_gpu::configure(settings);
 }
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("ops on a lost GPU keep no memory") {
+  {
+    Engine engine({.scheduler = Scheduler::naive});
+    Stream& compute = engine.stream(gpu(7));
+    const auto push = [&](int count) {
+      for (int i = 0; i < count; ++i) engine.push_on(compute, [](Stream&) {}, {});
+      try {
+        engine.wait_all();
+      } catch (const std::exception&) {
+      }
+    };
+    push(1);
+    cudaSetDevice(7);
+    emulated_gpu::fail_call(1, cudaErrorLaunchFailure, true);
+    CHECK(cudaSetDevice(7) == cudaErrorLaunchFailure);
+    push(200);
+    const std::size_t before = mallinfo2().uordblks;
+    push(2000);
+    CHECK(mallinfo2().uordblks < before + 2000 * 50);
+    emulated_gpu::revive(7);
+    cudaSetDevice(0);
+    cudaGetLastError();
+  }
+  emulated_gpu::take_problems();
+}
+#endif
 
 TEST_CASE("a capture of another library and the engine's work do not disturb each other") {
   for (const Scheduler scheduler : {Scheduler::threaded, Scheduler::naive}) {

@@ -4,7 +4,7 @@
 // that were not known to be done fail, and all later ones. No wrong value is taken for a right one, but it is not known
 // which op has failed first: CUDA_LAUNCH_BLOCKING=1 finds it.
 #include <cuda_runtime_api.h>
-#include <deque>
+#include <list>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -50,6 +50,7 @@ class Section {
     }
     return error_;
   }
+  bool has_calls() const { return !calls_.empty(); }
   void add_check(std::function<void()> check) {
     std::lock_guard guard(mutex_);
     checks_.push_back(std::move(check));
@@ -61,7 +62,7 @@ class Section {
   // Once CUDA has called all functions: ends what they hold. Not in CUDA's callback, where an array that ends could not free
   // its memory.
   void drop_calls() {
-    std::deque<Call> called;
+    std::list<Call> called;
     const std::lock_guard guard(mutex_);
     called.swap(calls_);
   }
@@ -84,7 +85,7 @@ class Section {
   std::mutex mutex_;  // guards error_, checks_ and the end of calls_; checks are called while it is held
   std::exception_ptr error_;
   std::vector<std::function<void()>> checks_;
-  std::deque<Call> calls_;  // a deque, since CUDA holds the addresses of its elements
+  std::list<Call> calls_;  // a list, since CUDA holds the addresses of its elements; most sections have none
 };
 
 class CudaEvent final : public Event {
@@ -160,7 +161,8 @@ class CudaStream final : public Stream {
     auto next = std::make_unique<Section>();
     if (const cudaError_t status = cudaEventRecord(recorded.handle(), stream_); status != cudaSuccess) {
       succeeds(cudaStreamSynchronize(stream_));
-      lost_.push_back(std::exchange(section_, std::move(next)));
+      next.swap(section_);
+      if (next->has_calls()) lost_.push_back(std::move(next));
       throw error_of(status, "cudaEventRecord", device());
     }
     recorded.recorded(std::exchange(section_, std::move(next)));
@@ -211,7 +213,7 @@ class CudaStream final : public Stream {
  private:
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<Section> section_;  // host functions enqueued since the last recording
-  // Sections that could not be recorded: after that error CUDA may or may not call their functions.
+  // Sections with functions that could not be recorded: after that error CUDA may or may not call their functions.
   std::vector<std::unique_ptr<Section>> lost_;
 };
 
