@@ -504,6 +504,16 @@ TEST_CASE("a copy from memory that another stream has freed meanwhile is found")
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("a process that is forked after the first call cannot use CUDA") {
+  check(cudaSetDevice(0));
+  const pid_t child = fork();
+  if (child == 0) _exit(cudaSetDevice(0));
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == cudaErrorInitializationError);
+}
+
 TEST_CASE("the host that reads memory of a device faults, and is told") {
   int pipes[2];
   REQUIRE(pipe(pipes) == 0);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iterator>
 #include <mutex>
+#include <pthread.h>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -24,6 +25,7 @@ std::atomic<std::uint64_t> call_count{0}, wait_count{0};
 std::atomic<int> device_errors[kMostDevices];
 std::atomic<int> working[kMostDevices];
 std::atomic<unsigned> context_mask{0};
+std::atomic<bool> forked{false};  // since the first call: this process cannot use CUDA
 
 constinit thread_local int device_of_thread = 0;
 constinit thread_local cudaError_t last_error = cudaSuccess;
@@ -128,6 +130,7 @@ Runtime& runtime() {
     set_device_memory(made->settings.memory);
     protect_devices(made->settings.protect);
     catch_faults();
+    pthread_atfork(nullptr, nullptr, [] { forked = true; });
     return made;
   }();
   return only;
@@ -137,6 +140,7 @@ cudaError_t begin_call(const char* name) noexcept {
   runtime();
   if (in_host_function) return cudaErrorNotPermitted;
   ++call_count;
+  if (forked) return cudaErrorInitializationError;
   if (!needs_no_context(name)) make_context(device_of_thread);
   return injecting ? injected(name) : cudaSuccess;
 }

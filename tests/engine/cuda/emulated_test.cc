@@ -8,12 +8,16 @@
 #include <exception>
 #include <future>
 #include <malloc.h>
+#include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 #include <doctest/doctest.h>
 
 #include <heddle/engine.h>
+#include <heddle/error.h>
 #include <heddle/gpu_memory.h>
 #include <heddle/stream.h>
 #include <heddle/stream_ops.h>
@@ -73,7 +77,7 @@ TEST_CASE("page-locked memory goes back to the system when it is trimmed, or whe
   gpu_free(gpu_allocate(*stream, *stream, 1 << 20));
   REQUIRE(cudaStreamSynchronize(static_cast<cudaStream_t>(stream->native())) == cudaSuccess);
   const std::size_t of_gpu = gpu_memory_stats(gpu(0)).cached;
-  CHECK(of_gpu >= 1 << 20);
+  CHECK(of_gpu >= std::size_t{1} << 20);
   gpu_free_pinned(gpu_allocate_pinned(100));
   CHECK(gpu_memory_stats(cpu_pinned()).cached == 4096);
   gpu_memory_trim(cpu_pinned());
@@ -137,6 +141,35 @@ TEST_CASE("ops on a lost GPU keep no memory") {
     cudaGetLastError();
   }
   emulated_gpu::take_problems();
+}
+#endif
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("a forked process frees no GPU's memory, and says why it has no GPU") {
+  const auto stream = make_stream(gpu(0));
+  stream->begin();
+  std::byte* const memory = gpu_allocate(*stream, *stream, 100);
+  std::byte* const pinned = gpu_allocate_pinned(100);
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::uint64_t before = emulated_gpu::calls();
+    gpu_free(memory);
+    gpu_free_pinned(pinned);
+    if (emulated_gpu::calls() != before) _exit(1);
+    try {
+      gpu_count();
+    } catch (const Error& error) {
+      _exit(std::string(error.what()).find("spawn") == std::string::npos ? 2 : 0);
+    }
+    _exit(3);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  gpu_free(memory);
+  gpu_free_pinned(pinned);
+  CHECK(gpu_count() == 8);
 }
 #endif
 

@@ -48,13 +48,13 @@ struct Block {
 };
 
 struct Taken {
-  std::mutex mutex;  // guards all below; nobody waits for a GPU while it is held
+  detail::ForkMutex mutex;  // guards all below; nobody waits for a GPU while it is held
   std::unordered_map<std::byte*, Block> blocks;
   std::unordered_map<cudaStream_t, std::shared_ptr<Owner>> owners;
   std::map<int, std::size_t> bytes;     // by device
   std::map<int, cudaStream_t> for_all;  // streams of gpu_allocate_for_all(), by device
   std::uint64_t frees = 0;              // counts them
-  std::condition_variable freed;
+  std::condition_variable_any freed;
 };
 
 // Never destroyed: arrays may end later than static variables.
@@ -154,6 +154,7 @@ cudaStream_t stream_for_all(int device) {
 
 // Frees memory behind the work of `stream`; of its owner if it is null.
 void free_on(cudaStream_t stream, std::byte* memory) noexcept {
+  if (detail::forked_with_cuda()) return;
   Block block;
   {
     const std::lock_guard guard(taken().mutex);
@@ -181,7 +182,7 @@ constexpr std::size_t kMostKept = std::size_t{256} << 20;
 // Page-locked memory: CUDA takes milliseconds to lock pages, and waits for all GPUs to unlock them.
 struct Pinned {
   // Guards all below. CUDA is not called while it is held: the work that it waits for may free page-locked memory.
-  std::mutex mutex;
+  detail::ForkMutex mutex;
   std::unordered_map<std::byte*, std::size_t> sizes;  // of all blocks
   std::multimap<std::size_t, std::byte*> kept;        // blocks that nobody has
 };
@@ -323,6 +324,7 @@ std::byte* gpu_allocate_pinned(std::size_t bytes) {
 }
 
 void gpu_free_pinned(std::byte* memory) noexcept {
+  if (detail::forked_with_cuda()) return;
   const std::lock_guard guard(pinned().mutex);
   const auto found = pinned().sizes.find(memory);
   if (found != pinned().sizes.end()) pinned().kept.emplace(found->second, memory);

@@ -4,11 +4,21 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <cuda_runtime_api.h>
 
+#include "base/fork.h"
 #include "stream/cuda/status.h"
 
 namespace heddle::detail {
+
+// Whether the process was forked after it has used CUDA: then no call of CUDA is allowed in it. Call it before the first one.
+inline bool forked_with_cuda() noexcept {
+  constexpr std::uint32_t kNever = UINT32_MAX;
+  static constinit std::atomic<std::uint32_t> first_use{kNever};
+  std::uint32_t first = kNever;
+  return !first_use.compare_exchange_strong(first, fork_generation()) && first != fork_generation();
+}
 
 // Whether the process has a context on a GPU. false if the driver does not say.
 inline bool has_context(int device) noexcept {
