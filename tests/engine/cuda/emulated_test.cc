@@ -173,6 +173,21 @@ TEST_CASE("a forked process frees no GPU's memory, and says why it has no GPU") 
 }
 #endif
 
+TEST_CASE("memory comes from a pool of the engine's own") {
+  const auto stream = make_stream(gpu(4));
+  stream->begin();
+  std::byte* const memory = gpu_allocate(*stream, *stream, 100);
+  cudaMemPool_t pool = nullptr;
+  REQUIRE(cudaDeviceGetDefaultMemPool(&pool, 4) == cudaSuccess);
+  std::uint64_t threshold = 1, used = 1;
+  CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold) == cudaSuccess);
+  CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used) == cudaSuccess);
+  CHECK(threshold == 0);
+  CHECK(used == 0);
+  gpu_free(memory);
+  cudaSetDevice(0);
+}
+
 TEST_CASE("a capture of another library and the engine's work do not disturb each other") {
   for (const Scheduler scheduler : {Scheduler::threaded, Scheduler::naive}) {
     Engine engine({.scheduler = scheduler, .workers = 2});

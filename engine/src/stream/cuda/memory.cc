@@ -1,6 +1,5 @@
-// Memory of GPUs from CUDA's stream-ordered pool of each device, and page-locked memory.
+// Memory of GPUs from a stream-ordered pool of CUDA's for each device, and page-locked memory.
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -63,21 +62,24 @@ Taken& taken() {
   return *made;
 }
 
+// The engine's pool of a device, which keeps memory: by default a pool gives it back at every wait of the host. Not the default
+// pool, which other libraries use and set.
 cudaMemPool_t pool_of(int device) {
+  static std::mutex mutex;  // guards pools; held while one is made
+  static auto* const pools = new std::map<int, cudaMemPool_t>;
+  const std::lock_guard guard(mutex);
+  if (const auto found = pools->find(device); found != pools->end()) return found->second;
+  cudaMemPoolProps properties = {};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = device;
   cudaMemPool_t pool = nullptr;
-  check(cudaDeviceGetDefaultMemPool(&pool, device), "cudaDeviceGetDefaultMemPool", device);
-  return pool;
-}
-
-// By default a pool gives memory back at every wait of the host.
-void keep_memory(int device) {
-  static std::atomic<std::uint64_t> prepared{0};  // a bit for each device whose pool keeps memory
-  const std::uint64_t bit = std::uint64_t{1} << device % 64;
-  if (prepared & bit) return;
+  check(cudaMemPoolCreate(&pool, &properties), "cudaMemPoolCreate", device);
   std::uint64_t everything = UINT64_MAX;
-  check(cudaMemPoolSetAttribute(pool_of(device), cudaMemPoolAttrReleaseThreshold, &everything),
-        "cudaMemPoolSetAttribute", device);
-  prepared |= bit;
+  const cudaError_t status = cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &everything);
+  if (!succeeds(status)) succeeds(cudaMemPoolDestroy(pool));
+  check(status, "cudaMemPoolSetAttribute", device);
+  return pools->emplace(device, pool).first->second;
 }
 
 // Whether the engine's streams on a device have work left.
@@ -115,7 +117,7 @@ cudaError_t allocate_later(void** memory, cudaStream_t stream, cudaStream_t owne
     const std::uint64_t frees = count_frees();
     const bool works = has_work(device);
     check(cudaMemPoolTrimTo(pool_of(device), 0), "cudaMemPoolTrimTo", device);
-    const cudaError_t status = cudaMallocAsync(memory, bytes, stream);
+    const cudaError_t status = cudaMallocFromPoolAsync(memory, bytes, pool_of(device), stream);
     if (succeeds(status) || status != cudaErrorMemoryAllocation || bytes > total) return status;
     if (std::chrono::steady_clock::now() - begin > kMostWait) return status;
     std::unique_lock lock(taken().mutex);
@@ -125,13 +127,13 @@ cudaError_t allocate_later(void** memory, cudaStream_t stream, cudaStream_t owne
 }
 
 std::byte* allocate_on(cudaStream_t stream, cudaStream_t owner, int device, std::size_t bytes) {
-  keep_memory(device);
+  const cudaMemPool_t pool = pool_of(device);
   void* memory = nullptr;
-  cudaError_t status = cudaMallocAsync(&memory, bytes, stream);
+  cudaError_t status = cudaMallocFromPoolAsync(&memory, bytes, pool, stream);
   if (!succeeds(status) && status == cudaErrorMemoryAllocation)
     status = allocate_later(&memory, stream, owner, device, bytes);
   if (!succeeds(status) && status == cudaErrorMemoryAllocation) return nullptr;
-  check(status, "cudaMallocAsync", device);
+  check(status, "cudaMallocFromPoolAsync", device);
   auto* const begin = static_cast<std::byte*>(memory);
   const std::lock_guard guard(taken().mutex);
   std::shared_ptr<Owner>& of = taken().owners[owner];
