@@ -3,6 +3,7 @@
 // protect=1,host_threads=1,queue=0,fail=17:2" (fail: the number of a call, and its cudaError_t).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cuda_runtime_api.h>
@@ -60,6 +61,9 @@ void revive(int device);
 
 std::size_t live_bytes(int device);  // bytes that are allocated and not freed
 std::size_t live_objects();          // streams, events, graphs and pools that are not destroyed
+
+// What functions of cuBLASLt return, if it is not 0: cublasLtCreate, cublasLtMatmulAlgoGetHeuristic.
+inline std::atomic<int> cublaslt_create_status{0}, cublaslt_heuristic_status{0};
 
 // Runs fn as work of a device: it may use the device's memory. For replacements of libraries, such as NCCL.
 void run_as_device(void (*fn)(void*), void* data);
