@@ -223,7 +223,8 @@ class HostRanks final : public DeviceRanks {
 
 }  // namespace
 
-HostNccl::HostNccl(int devices) : devices_(devices), before_(replace_nccl(this)) {}
+HostNccl::HostNccl(int devices, DeviceKind kind)
+    : devices_(devices), kind_(kind), before_(replace_nccl(this)) {}
 HostNccl::~HostNccl() { replace_nccl(before_); }
 
 std::string HostNccl::new_id() {

@@ -16,15 +16,15 @@ namespace heddle::test {
 struct HostWorld;
 
 // Behaves like NCCL: ranks that start different collectives wait for ever, and nobody notices the death of a
-// rank. While this object exists the back end nccl uses it. The library's device i is cpu(i + 1); arrays on
-// cpu(0) go over the network.
+// rank. While this object exists the back end nccl uses it. The library's device i is cpu(i + 1), or gpu(i) of the emulated GPU,
+// whose memory the host may then touch (protect=0) and whose streams have threads (stepped=0); arrays on cpu(0) go over the network.
 class HostNccl final : public comm_detail::DeviceLibrary {
  public:
-  explicit HostNccl(int devices = 8);
+  explicit HostNccl(int devices = 8, DeviceKind kind = DeviceKind::cpu);
   ~HostNccl() override;
   std::string version() override { return "host"; }
   int devices() override { return devices_; }
-  Device device(int index) override { return cpu(index + 1); }
+  Device device(int index) override { return kind_ == DeviceKind::cuda ? gpu(index) : cpu(index + 1); }
   std::string place_of(Device device) override { return one_place ? "slot" : device.to_string(); }
   std::string new_id() override;
   std::unique_ptr<comm_detail::DeviceRanks> join(const std::string& id, int rank, int size,
@@ -42,6 +42,7 @@ class HostNccl final : public comm_detail::DeviceLibrary {
 
  private:
   const int devices_;
+  const DeviceKind kind_;
   comm_detail::DeviceLibrary* before_;
   std::mutex mutex_;  // guards the members below
   int ids_ = 0;
