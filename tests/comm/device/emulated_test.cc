@@ -1,4 +1,6 @@
 // Collectives of arrays on the emulated GPU, with NCCL's functions over host memory in NCCL's place.
+#include <cstdlib>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -33,4 +35,17 @@ TEST_CASE("a collective into fresh arrays makes no host wait") {
   });
   CHECK(waits == 0);
   CHECK(problems() == "");
+}
+
+TEST_CASE("NCCL is told not to use arrays of other ranks directly if ranks share a process") {
+  const HostNccl library(8, DeviceKind::cuda);
+  const auto direct_disabled = [] {
+    const char* const value = std::getenv("NCCL_P2P_DIRECT_DISABLE");
+    return std::string(value ? value : "");
+  };
+  REQUIRE(direct_disabled() == "");
+  run_job("nccl", 1, {}, [](Communicator&) {});
+  CHECK(direct_disabled() == "");
+  run_job("nccl", 2, {}, [](Communicator&) {});
+  CHECK(direct_disabled() == "1");
 }
