@@ -474,6 +474,28 @@ TEST_CASE("what is written behind an allocation, or to freed memory, is found wh
 }
 #endif
 
+#if !defined(__SANITIZE_ADDRESS__)
+TEST_CASE("cudaFree does not wait for work that uses memory of a pool") {
+  emulated_gpu::Settings settings = emulated_gpu::settings();
+  settings.stepped = true;
+  emulated_gpu::configure(settings);
+  {
+    const TestStream stream;
+    void* memory = nullptr;
+    check(cudaMallocAsync(&memory, 4000, stream));
+    stream.wait();
+    const std::uint64_t waits = emulated_gpu::host_waits();
+    check(fill(stream, static_cast<float*>(memory), 1, 1000));
+    check(cudaFree(memory));
+    CHECK(emulated_gpu::host_waits() == waits);
+    CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
+    CHECK(contains(only_problem(), "freed memory was written"));
+  }
+  settings.stepped = false;
+  emulated_gpu::configure(settings);
+}
+#endif
+
 TEST_CASE("a copy from memory that another stream has freed meanwhile is found") {
   emulated_gpu::Settings settings = emulated_gpu::settings();
   settings.stepped = true;

@@ -99,8 +99,11 @@ void free_now(void* memory) {
     const std::lock_guard guard(runtime().mutex);
     refuse_unsafe_call();
   }
-  count_host_wait();
-  await_device(found.device);
+  // CUDA does not wait for work that uses memory of a pool.
+  if (!found.pool) {
+    count_host_wait();
+    await_device(found.device);
+  }
   begin_free(found, nullptr);
   std::string wrong;
   {
