@@ -1,5 +1,6 @@
 // Memory of GPUs: when it is taken and freed, and what happens without any left.
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -67,7 +68,8 @@ TEST_CASE("arrays that end while ops use them keep their values for these ops") 
 class HeldUp {
  public:
   explicit HeldUp(Stream& stream) : stream_(stream) {
-    current_engine().push_on(stream, [goes_on = goes_on_](Stream& of) { of.enqueue([goes_on] { goes_on->wait(false); }); });
+    current_engine().push_on(
+        stream, [goes_on = goes_on_](Stream& of) { of.enqueue([goes_on] { goes_on->wait(false); }); });
   }
   ~HeldUp() { go_on(); }
   void go_on() {
@@ -147,6 +149,9 @@ TEST_CASE("an op waits for memory that ops on other streams are about to free") 
   const std::uint64_t before = host_waits();
   std::thread watch([&] {
     while (host_waits() == before) std::this_thread::yield();
+    // Later than the op asks for the second time.
+    const auto later = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+    while (std::chrono::steady_clock::now() < later) std::this_thread::yield();
     held.go_on();
   });
   const NDArray y = full({most}, 2, DType::u8, gpu(0));

@@ -92,7 +92,8 @@ bool has_work(int device) {
     }
   }
   return std::any_of(streams.begin(), streams.end(), [](const std::shared_ptr<Owner>& owner) {
-    const std::lock_guard guard(owner->mutex);
+    const std::unique_lock lock(owner->mutex, std::try_to_lock);
+    if (!lock) return true;  // memory is being freed
     if (!owner->stream) return false;
     const cudaError_t status = cudaStreamQuery(owner->stream);
     return !succeeds(status) && status == cudaErrorNotReady;
@@ -109,16 +110,17 @@ std::uint64_t count_frees() {
 // work of other threads or processes.
 cudaError_t allocate_later(void** memory, cudaStream_t stream, cudaStream_t owner, int device,
                            std::size_t bytes) {
-  constexpr std::chrono::milliseconds kMostWait{200}, kIdleWait{5};
-  check(cudaStreamSynchronize(owner), "cudaStreamSynchronize", device);
+  constexpr std::chrono::milliseconds kMostWait{500}, kIdleWait{5};
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", device);
+  if (bytes > total) return cudaErrorMemoryAllocation;
+  check(cudaStreamSynchronize(owner), "cudaStreamSynchronize", device);
   for (const auto begin = std::chrono::steady_clock::now();;) {
     const std::uint64_t frees = count_frees();
     const bool works = has_work(device);
     check(cudaMemPoolTrimTo(pool_of(device), 0), "cudaMemPoolTrimTo", device);
     const cudaError_t status = cudaMallocFromPoolAsync(memory, bytes, pool_of(device), stream);
-    if (succeeds(status) || status != cudaErrorMemoryAllocation || bytes > total) return status;
+    if (succeeds(status) || status != cudaErrorMemoryAllocation) return status;
     if (std::chrono::steady_clock::now() - begin > kMostWait) return status;
     std::unique_lock lock(taken().mutex);
     const bool freed = taken().freed.wait_for(lock, kIdleWait, [&] { return taken().frees != frees; });
