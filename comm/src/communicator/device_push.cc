@@ -49,7 +49,8 @@ struct DeviceOp {
   void operator()(Stream& stream) const {
     // Memory that the call needs first is taken on this stream, and freed behind the compute stream's work as all other.
     std::optional<ndarray_detail::IssuingOn> scope;
-    if (stream.device().kind == DeviceKind::cuda) scope.emplace(stream, state->engine().stream(stream.device()));
+    if (stream.device().kind == DeviceKind::cuda)
+      scope.emplace(stream, state->engine().stream(stream.device()));
     Collective& what = call->what;
     if (call->in.defined()) what.in = address(call->in, check::AccessKind::read);
     if (call->out.defined()) what.out = address(call->out, check::AccessKind::write);

@@ -8,8 +8,8 @@
 #include <heddle/communicator.h>
 #include <heddle/ndarray.h>
 
+#include "../../gpu_arrays/problems.h"
 #include "device/host_nccl.h"
-#include "problems.h"
 #include "ranks.h"
 
 using namespace heddle;
