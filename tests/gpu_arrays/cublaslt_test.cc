@@ -1,4 +1,6 @@
 // Products of matrices when cuBLASLt fails: Heddle's own kernel computes them.
+#include "cuda/cublaslt.h"
+
 #include <cuda_runtime_api.h>
 #include <emulated_gpu.h>
 #include <string>
@@ -10,7 +12,6 @@
 #include <heddle/matmul.h>
 #include <heddle/ndarray.h>
 
-#include "cuda/cublaslt.h"
 #include "problems.h"
 
 using namespace heddle;

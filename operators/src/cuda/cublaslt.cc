@@ -203,7 +203,8 @@ struct Gpu {
     handle = nullptr;
     refused = true;
     write_log("cuBLASLt cannot be used on " + device.to_string() + ": cublasLtCreate failed with status " +
-              std::to_string(status) + ". Matrix products there are computed by Heddle's own kernel, which is slower.");
+              std::to_string(status) +
+              ". Matrix products there are computed by Heddle's own kernel, which is slower.");
     return false;
   }
 

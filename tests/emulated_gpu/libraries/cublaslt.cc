@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "cuda/cublaslt_functions.h"
 #include "../emulated_gpu.h"
+#include "cuda/cublaslt_functions.h"
 #include "gpu/elements.h"
 #include "gpu/layout.h"
 

@@ -56,7 +56,8 @@ void allocate_pinned(void** made, std::size_t bytes, unsigned flags) {
     const std::lock_guard guard(runtime().mutex);
     refuse_unsafe_call();
   }
-  require(bytes <= std::size_t{1} << 40, cudaErrorMemoryAllocation);  // sanitizers end the process that asks malloc for more
+  require(bytes <= std::size_t{1} << 40,
+          cudaErrorMemoryAllocation);  // sanitizers end the process that asks malloc for more
   void* memory = nullptr;
   require(posix_memalign(&memory, 256, bytes) == 0, cudaErrorMemoryAllocation);
   std::memset(memory, kPoison, bytes);
@@ -130,12 +131,6 @@ bool is_pinned(const void* begin, std::size_t bytes) {
   return found && static_cast<const char*>(begin) + bytes <= found->first + found->second.bytes;
 }
 
-cudaMemPool_t default_pool(int device) {
-  cudaMemPool_t& pool = runtime().default_pools[device];
-  if (!pool) pool = add_pool(device);
-  return pool;
-}
-
 std::size_t live_bytes(int device) { return live_bytes_of(device); }
 
 }  // namespace heddle::emulated_gpu
@@ -143,6 +138,12 @@ std::size_t live_bytes(int device) { return live_bytes_of(device); }
 using namespace heddle::emulated_gpu;
 
 namespace {
+
+cudaMemPool_t default_pool(int device) {
+  cudaMemPool_t& pool = runtime().default_pools[device];
+  if (!pool) pool = add_pool(device);
+  return pool;
+}
 
 cudaMemPool_t pool_in_use(int device) {
   const auto found = runtime().current_pools.find(device);

@@ -63,13 +63,21 @@ cudaError_t injected(const char* name) {
 
 // Calls that need no context on the thread's current device. The first ones ask the driver, the last two name the device.
 bool needs_no_context(const char* name) {
-  static constexpr const char* all[] = {
-      "cudaGetDeviceCount",       "cudaGetDevice",           "cudaDriverGetVersion",
-      "cudaRuntimeGetVersion",    "cudaGetDeviceProperties", "cudaDeviceGetAttribute",
-      "cudaDeviceGetPCIBusId",    "cudaDeviceCanAccessPeer", "cudaDeviceGetDefaultMemPool",
-      "cudaGetDriverEntryPoint",  "cudaThreadExchangeStreamCaptureMode",
-      "cudaSetDevice",            "cudaInitDevice"};
-  return std::any_of(std::begin(all), std::end(all), [name](const char* one) { return std::strcmp(one, name) == 0; });
+  static constexpr const char* all[] = {"cudaGetDeviceCount",
+                                        "cudaGetDevice",
+                                        "cudaDriverGetVersion",
+                                        "cudaRuntimeGetVersion",
+                                        "cudaGetDeviceProperties",
+                                        "cudaDeviceGetAttribute",
+                                        "cudaDeviceGetPCIBusId",
+                                        "cudaDeviceCanAccessPeer",
+                                        "cudaDeviceGetDefaultMemPool",
+                                        "cudaGetDriverEntryPoint",
+                                        "cudaThreadExchangeStreamCaptureMode",
+                                        "cudaSetDevice",
+                                        "cudaInitDevice"};
+  return std::any_of(std::begin(all), std::end(all),
+                     [name](const char* one) { return std::strcmp(one, name) == 0; });
 }
 
 std::uint64_t number_in(const std::string& text, const std::string& whole) {

@@ -46,6 +46,9 @@ template <class F> cudaError_t release_call(const char* name, F body) noexcept {
 // A call that makes the host wait for a device.
 void count_host_wait() noexcept;
 
+// Waits while a stream's queue is full (Settings::queue). Without Runtime::mutex.
+void await_room(cudaStream_t handle);
+
 // The calling thread's device. Throws Failure if the device has a sticky error.
 int current_device();
 int current_device_even_if_failed() noexcept;

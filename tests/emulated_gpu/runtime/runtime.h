@@ -86,8 +86,6 @@ std::shared_ptr<CUstream_st> make_stream(int device, unsigned flags, int priorit
 void submit(CUstream_st& stream, Operation operation);
 // Enqueues work of the runtime's own; not in a capture.
 void enqueue(CUstream_st& stream, std::function<void()> work);
-// Without Runtime::mutex: waits while the stream's queue is full (Settings::queue).
-void await_room(cudaStream_t handle);
 RecordingPtr record(CUstream_st& stream, bool with_time = false);
 RecordingPtr last_of(CUstream_st& stream);  // a recording behind all work; null if there was never any
 void wait_in_stream(CUstream_st& stream, const RecordingPtr& recording);
@@ -105,7 +103,6 @@ void refuse_unsafe_call();
 void add_to_capture(CUstream_st& stream, Operation operation);
 void join_capture(CUstream_st& stream, CUevent_st& event);
 
-cudaMemPool_t default_pool(int device);
 bool is_pinned(const void* begin, std::size_t bytes);
 
 }  // namespace heddle::emulated_gpu
@@ -117,9 +114,9 @@ struct CUstream_st {
   unsigned long long id;
   std::unique_ptr<heddle::HostStream> work;
   bool stepped, used = false, is_default = false;
-  heddle::emulated_gpu::RecordingPtr last{};  // null if work was enqueued since, or never any
-  bool idle = true;                           // nothing was ever enqueued
-  std::shared_ptr<std::atomic<int>> queued = std::make_shared<std::atomic<int>>(0);  // counted for Settings::queue alone
+  heddle::emulated_gpu::RecordingPtr last{};   // null if work was enqueued since, or never any
+  bool idle = true;                            // nothing was ever enqueued
+  std::shared_ptr<std::atomic<int>> queued{};  // counted for Settings::queue alone
   std::shared_ptr<heddle::emulated_gpu::Capture> capture{};
   std::vector<cudaGraphNode_t> tail{};  // what the next node of the capture comes after
 };

@@ -148,7 +148,8 @@ std::shared_ptr<CUstream_st> make_stream(int device, unsigned flags, int priorit
                                                      .priority = priority,
                                                      .id = id,
                                                      .work = std::move(work),
-                                                     .stepped = settings.stepped});
+                                                     .stepped = settings.stepped,
+                                                     .queued = std::make_shared<std::atomic<int>>(0)});
 }
 
 CUstream_st& stream_of(cudaStream_t handle) {

@@ -28,13 +28,12 @@ void work_on(Device device, Scheduler scheduler) {
   Stream& compute = engine.stream(device);
   std::byte* memory = nullptr;
   for (int i = 0; i < 3; ++i) {
-    engine.push_on(
-        compute,
-        [&](Stream& stream) {
-          stream.enqueue([] {});
-          if (!memory) memory = gpu_allocate(stream, stream, 100);
-        },
-        {.mutate = {x}});
+    engine.push_on(compute,
+                   [&](Stream& stream) {
+                     stream.enqueue([] {});
+                     if (!memory) memory = gpu_allocate(stream, stream, 100);
+                   },
+                   {.mutate = {x}});
   }
   engine.push_on(engine.stream(device, Lane::copy_out), [](Stream&) {}, {.read = {x}});
   engine.wait(x);

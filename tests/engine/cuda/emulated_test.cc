@@ -65,7 +65,8 @@ TEST_CASE("a stream's work frees page-locked memory while a thread waits to unlo
       while (emulated_gpu::host_waits() == before) std::this_thread::yield();
       waits.happens();
     });
-    CHECK(gpu_allocate_pinned(std::size_t{1} << 50) == nullptr);  // unlocks what is kept, which waits for all GPUs
+    CHECK(gpu_allocate_pinned(std::size_t{1} << 50) ==
+          nullptr);  // unlocks what is kept, which waits for all GPUs
     watch.join();
   });
 }
@@ -83,7 +84,8 @@ TEST_CASE("page-locked memory goes back to the system when it is trimmed, or whe
   gpu_memory_trim(cpu_pinned());
   CHECK(gpu_memory_stats(cpu_pinned()).cached == 0);
   CHECK(gpu_memory_stats(gpu(0)).cached == of_gpu);
-  for (const std::size_t mebibytes : {std::size_t{10}, std::size_t{30}, std::size_t{90}, std::size_t{270}}) {  // none fits the next request
+  for (const std::size_t mebibytes :
+       {std::size_t{10}, std::size_t{30}, std::size_t{90}, std::size_t{270}}) {  // none fits the next request
     gpu_free_pinned(gpu_allocate_pinned(mebibytes << 20));
   }
   CHECK(gpu_memory_stats(cpu_pinned()).cached == std::size_t{400} << 20);
@@ -198,7 +200,8 @@ TEST_CASE("a capture of another library and the engine's work do not disturb eac
     REQUIRE(cudaStreamBeginCapture(theirs, cudaStreamCaptureModeGlobal) == cudaSuccess);
     int calls = 0;
     for (int i = 0; i < 5; ++i)
-      engine.push_on(compute, [&calls](Stream& stream) { stream.enqueue([&calls] { ++calls; }); }, {.mutate = {x}});
+      engine.push_on(compute, [&calls](Stream& stream) { stream.enqueue([&calls] { ++calls; }); },
+                     {.mutate = {x}});
     CHECK_NOTHROW(engine.wait(x));
     CHECK(calls == 5);
     gpu_free(gpu_allocate_for_all(compute, 100));

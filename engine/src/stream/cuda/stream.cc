@@ -221,8 +221,9 @@ class CudaStream final : public Stream {
 
 int gpu_count() {
   if (detail::forked_with_cuda())
-    throw Error("GPUs cannot be used in a process that was forked after its parent has used one: start it anew "
-                "(in Python with multiprocessing's spawn)");
+    throw Error(
+        "GPUs cannot be used in a process that was forked after its parent has used one: start it anew "
+        "(in Python with multiprocessing's spawn)");
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess) return count;
