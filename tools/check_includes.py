@@ -105,6 +105,9 @@ LENT = {
     ("kvstore", "zmq"): "net",
     ("kvstore", "files"): "ndarray",
     ("capi", "c"): "engine",
+    # Where an op takes memory; what CUDA keeps for a thread.
+    ("comm", "arrays"): "ndarray",
+    ("comm", "stream"): "engine",
     # What kernels may use, for nvcc and for the emulated GPU.
     **{(module, "gpu"): "engine" for module in ("ndarray", "operators", "nn", "comm", "kvstore", "emulated_gpu")},
     **{(tests, layer): "operators" for tests in ("emulated_gpu", "gpu_arrays") for layer in ("cuda", "families")},

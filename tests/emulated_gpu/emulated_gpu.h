@@ -1,8 +1,9 @@
 // Tests' control over the emulated GPU: a CUDA runtime made of host threads. docs/gpu.md describes it. The environment
 // variable HEDDLE_EMULATED_GPU sets the same at the start: "seed=3,stepped=1,delay=20,devices=8,memory_mb=4096,
-// protect=1,host_threads=1,fail=17:2" (fail: the number of a call, and its cudaError_t).
+// protect=1,host_threads=1,queue=0,fail=17:2" (fail: the number of a call, and its cudaError_t).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cuda_runtime_api.h>
@@ -20,6 +21,9 @@ struct Settings {
   int devices = 8;
   std::size_t memory = std::size_t{4} << 30;  // bytes of a device
   int host_threads = 1;                       // that run the blocks of one grid
+  // Copies, fills, allocations and functions of the host that a stream takes before the calls that enqueue more wait, as CUDA's
+  // calls do when a stream's queue is full. 0: any number.
+  int queue = 0;
 };
 
 Settings settings();
@@ -30,6 +34,11 @@ std::uint64_t calls();  // CUDA calls of the process so far, but cudaGetLastErro
 // How often the host has made a call that waits for a device: synchronisations, copies with pageable memory,
 // cudaFree. Since the start of the process.
 std::uint64_t host_waits();
+
+// A bit for each device on which the process has a context. The first call of a thread that needs one makes it on the thread's
+// current device; cudaSetDevice makes it on the device that becomes current.
+unsigned contexts();
+int waiting_for_room();  // calls that wait now since a queue is full
 
 // The k-th call from now on (1: the next) fails with that error, and has no effect, except that it releases what it is
 // called to release. sticky: the current device then fails for good. `among`: which calls are counted for that; how often
@@ -52,6 +61,9 @@ void revive(int device);
 
 std::size_t live_bytes(int device);  // bytes that are allocated and not freed
 std::size_t live_objects();          // streams, events, graphs and pools that are not destroyed
+
+// What functions of cuBLASLt return, if it is not 0: cublasLtCreate, cublasLtMatmulAlgoGetHeuristic.
+inline std::atomic<int> cublaslt_create_status{0}, cublaslt_heuristic_status{0};
 
 // Runs fn as work of a device: it may use the device's memory. For replacements of libraries, such as NCCL.
 void run_as_device(void (*fn)(void*), void* data);

@@ -166,6 +166,29 @@ TEST_CASE("events: queries, elapsed time, flags") {
   cudaGetLastError();
 }
 
+TEST_CASE("a global capture refuses queries of events by other threads, unless they are relaxed") {
+  const TestStream stream, captured;
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreate(&event));
+  check(cudaEventRecord(event, stream));
+  for (const bool relaxed : {true, false}) {
+    CAPTURE(relaxed);
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal));
+    std::thread([&] {
+      cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+      if (relaxed) check(cudaThreadExchangeStreamCaptureMode(&mode));
+      CHECK(cudaEventSynchronize(event) == (relaxed ? cudaSuccess : cudaErrorStreamCaptureUnsupported));
+      CHECK(cudaEventQuery(event) == (relaxed ? cudaSuccess : cudaErrorStreamCaptureUnsupported));
+    }).join();
+    CHECK(cudaStreamEndCapture(captured, &graph) ==
+          (relaxed ? cudaSuccess : cudaErrorStreamCaptureInvalidated));
+    if (graph) check(cudaGraphDestroy(graph));
+  }
+  check(cudaEventDestroy(event));
+  cudaGetLastError();
+}
+
 TEST_CASE("a function of the host may not call CUDA") {
   const TestStream stream;
   static cudaError_t got;
@@ -267,6 +290,35 @@ TEST_CASE("rows with pitches, and copies between devices") {
   CHECK(cudaDeviceEnablePeerAccess(1, 0) == cudaErrorPeerAccessAlreadyEnabled);
   check(cudaDeviceDisablePeerAccess(1));
   CHECK(cudaDeviceDisablePeerAccess(1) == cudaErrorPeerAccessNotEnabled);
+  cudaGetLastError();
+}
+
+TEST_CASE("memory of a pool goes to another device by copies that name both devices alone") {
+  check(cudaSetDevice(5));
+  void *there = nullptr, *plain = nullptr, *here = nullptr;
+  {
+    const TestStream of_five;
+    check(cudaMallocAsync(&there, 24, of_five));
+    of_five.wait();
+    check(cudaMalloc(&plain, 24));
+  }
+  check(cudaSetDevice(0));
+  const TestStream stream;
+  const OnDevice<int> x(std::vector<int>{1, 2, 3, 4, 5, 6});
+  check(cudaMallocAsync(&here, 24, stream));
+  check(cudaMemcpyAsync(plain, x.data(), 24, cudaMemcpyDefault, stream));
+  CHECK(cudaMemcpyAsync(there, x.data(), 24, cudaMemcpyDefault, stream) == cudaErrorInvalidValue);
+  CHECK(cudaMemcpyAsync(plain, here, 24, cudaMemcpyDeviceToDevice, stream) == cudaErrorInvalidValue);
+  check(cudaMemcpyPeerAsync(there, 5, x.data(), 0, 24, stream));
+  std::vector<int> got(6);
+  check(cudaMemcpyAsync(got.data(), there, 24, cudaMemcpyDefault, stream));
+  CHECK(got == std::vector<int>{1, 2, 3, 4, 5, 6});
+  check(cudaFreeAsync(here, stream));
+  stream.wait();
+  check(cudaSetDevice(5));
+  check(cudaFree(there));
+  check(cudaFree(plain));
+  check(cudaSetDevice(0));
   cudaGetLastError();
 }
 
@@ -422,6 +474,28 @@ TEST_CASE("what is written behind an allocation, or to freed memory, is found wh
 }
 #endif
 
+#if !defined(__SANITIZE_ADDRESS__)
+TEST_CASE("cudaFree does not wait for work that uses memory of a pool") {
+  emulated_gpu::Settings settings = emulated_gpu::settings();
+  settings.stepped = true;
+  emulated_gpu::configure(settings);
+  {
+    const TestStream stream;
+    void* memory = nullptr;
+    check(cudaMallocAsync(&memory, 4000, stream));
+    stream.wait();
+    const std::uint64_t waits = emulated_gpu::host_waits();
+    check(fill(stream, static_cast<float*>(memory), 1, 1000));
+    check(cudaFree(memory));
+    CHECK(emulated_gpu::host_waits() == waits);
+    CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
+    CHECK(contains(only_problem(), "freed memory was written"));
+  }
+  settings.stepped = false;
+  emulated_gpu::configure(settings);
+}
+#endif
+
 TEST_CASE("a copy from memory that another stream has freed meanwhile is found") {
   emulated_gpu::Settings settings = emulated_gpu::settings();
   settings.stepped = true;
@@ -452,6 +526,16 @@ TEST_CASE("a copy from memory that another stream has freed meanwhile is found")
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("a process that is forked after the first call cannot use CUDA") {
+  check(cudaSetDevice(0));
+  const pid_t child = fork();
+  if (child == 0) _exit(cudaSetDevice(0));
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == cudaErrorInitializationError);
+}
+
 TEST_CASE("the host that reads memory of a device faults, and is told") {
   int pipes[2];
   REQUIRE(pipe(pipes) == 0);

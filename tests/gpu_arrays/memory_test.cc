@@ -1,5 +1,9 @@
 // Memory of GPUs: when it is taken and freed, and what happens without any left.
+#include <atomic>
+#include <chrono>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -7,6 +11,8 @@
 #include <heddle/engine.h>
 #include <heddle/gpu_memory.h>
 #include <heddle/ndarray.h>
+#include <heddle/storage.h>
+#include <heddle/stream_ops.h>
 
 #include "problems.h"
 
@@ -58,6 +64,62 @@ TEST_CASE("arrays that end while ops use them keep their values for these ops") 
   CHECK(problems() == "");
 }
 
+// Holds up the work of a stream until it is told to go on.
+class HeldUp {
+ public:
+  explicit HeldUp(Stream& stream) : stream_(stream) {
+    current_engine().push_on(
+        stream, [goes_on = goes_on_](Stream& of) { of.enqueue([goes_on] { goes_on->wait(false); }); });
+  }
+  ~HeldUp() { go_on(); }
+  void go_on() {
+    *goes_on_ = true;
+    goes_on_->notify_all();
+  }
+  // Returns when all ops that were pushed on the stream are issued.
+  void await_issue() const {
+    auto issued = std::make_shared<std::atomic<bool>>(false);
+    current_engine().push_on(stream_, [issued](Stream&) {
+      *issued = true;
+      issued->notify_all();
+    });
+    issued->wait(false);
+  }
+
+ private:
+  Stream& stream_;
+  std::shared_ptr<std::atomic<bool>> goes_on_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+TEST_CASE("memory that was lent goes back to its owner when the work that uses it has run") {
+  for (const bool ends_first : {false, true}) {
+    CAPTURE(ends_first);
+    Engine engine({.workers = 2});
+    const EngineScope scope(engine);
+    Stream& compute = engine.stream(gpu(0));
+    std::byte* const memory = gpu_allocate_for_all(compute, 4000);
+    auto ended = std::make_shared<std::atomic<bool>>(false);
+    std::shared_ptr<std::byte> lent(memory, [ended](std::byte*) { *ended = true; });
+    {
+      NDArray x(std::make_shared<Storage>(engine, gpu(0), 4000, std::move(lent)), {1000}, DType::f32);
+      x.fill(3);
+      x.wait();
+      HeldUp held(compute);
+      const NDArray y = x.copy();
+      if (ends_first) x = NDArray();
+      held.await_issue();
+      x = NDArray();
+      CHECK_FALSE(*ended);
+      held.go_on();
+      CHECK(y.to_vector<float>()[999] == 3);
+    }
+    engine.wait_all();
+    CHECK(*ended);
+    gpu_free(memory);
+  }
+  CHECK(problems() == "");
+}
+
 TEST_CASE("an op without memory fails with OutOfMemory, and later ones work") {
   const NDArray kept = ones({10}, DType::f32, gpu(0));
   const std::size_t total = gpu_memory_stats(gpu(0)).free;
@@ -70,6 +132,32 @@ TEST_CASE("an op without memory fails with OutOfMemory, and later ones work") {
   CHECK(text.find(" are free") != std::string::npos);
   CHECK(message(huge.copy_to(cpu())) != "");  // poisoned
   CHECK(kept.copy().to_vector<float>()[9] == 1);
+  CHECK(problems() == "");
+}
+
+TEST_CASE("an op waits for memory that ops on other streams are about to free") {
+  current_engine().wait_all();
+  const std::size_t free = gpu_memory_stats(gpu(0)).free + gpu_memory_stats(gpu(0)).cached;
+  if (free > (std::size_t{1} << 30)) return;  // a real GPU
+  const auto most = static_cast<std::int64_t>(free / 5 * 3);
+  NDArray x = full({most}, 1, DType::u8, gpu(0));
+  x.wait();
+  Stream& lane = current_engine().stream(gpu(0), Lane::copy_out);
+  HeldUp held(lane);
+  current_engine().push_on(lane, [x](Stream&) {}, {.read = {x.var()}});
+  x = NDArray();
+  const std::uint64_t before = host_waits();
+  std::thread watch([&] {
+    while (host_waits() == before) std::this_thread::yield();
+    // Later than the op asks for the second time.
+    const auto later = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+    while (std::chrono::steady_clock::now() < later) std::this_thread::yield();
+    held.go_on();
+  });
+  const NDArray y = full({most}, 2, DType::u8, gpu(0));
+  CHECK(message(y) == "");
+  watch.join();
+  current_engine().wait_all();
   CHECK(problems() == "");
 }
 

@@ -36,6 +36,7 @@ class Archive:
             path.write_text(f"#!/bin/sh\n{text}\n")
             path.chmod(0o755)
         self.out = self.folder / "results"
+        self.environment = {}
         # Without Python and compute-sanitizer of this machine.
         self.tools = self.folder / "path"
         self.tools.mkdir()
@@ -44,7 +45,7 @@ class Archive:
 
     def start(self, *options):
         command = [shutil.which("bash"), str(self.folder / "gpu-check"), "--out", str(self.out), *options]
-        environment = {"PATH": str(self.tools)}
+        environment = {"PATH": str(self.tools), **self.environment}
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def run(self, *options):
@@ -171,9 +172,20 @@ def test_missing_libraries(root):
     expect(archive.run("--only", "tests"), 1, archive)
 
 
+def test_cublaslt_is_used_where_it_is(root):
+    for version, used in (("13", True), ("11", False)):
+        archive = Archive(root, first_tests="echo \"folders: $HEDDLE_CUDA_LIBRARIES.\"")
+        libraries = archive.folder / "libraries"
+        libraries.mkdir()
+        (libraries / f"libcublasLt.so.{version}").write_text("")
+        archive.environment["LD_LIBRARY_PATH"] = str(libraries)
+        expect(archive.run("--only", "tests"), 0, archive)
+        expect(f"folders: {libraries if used else ''}." in archive.file("tests.txt"), True, archive)
+
+
 def test_sanitizers(root):
     def run(text):
-        archive = Archive(root, gpu_sample_tests="echo samples")
+        archive = Archive(root, gpu_sample_tests="echo samples", gpu_array_tests="echo arrays")
         (archive.tools / "compute-sanitizer").write_text(f"#!/bin/sh\n{text}\n")
         (archive.tools / "compute-sanitizer").chmod(0o755)
         return archive, archive.run("--only", "sanitizers")
@@ -182,6 +194,9 @@ def test_sanitizers(root):
     expect(status, 1, archive)
     expect(archive.result("memcheck.samples"), ("passed", ""), archive)
     expect(archive.result("racecheck.samples")[0], "failed", archive)
+    expect(archive.result("memcheck.memory"), ("passed", ""), archive)
+    archive, status = run('case "$*" in *"memcheck --track-stream-ordered-races all"* | *racecheck*) ;; *) exit 99 ;; esac')
+    expect(status, 0, archive)
     archive, status = run("echo Device not supported; exit 1")
     expect(status, 0, archive)
     expect(archive.result("memcheck.samples"), ("not run", "compute-sanitizer: Device not supported"), archive)

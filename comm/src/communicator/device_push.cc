@@ -6,11 +6,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <heddle/graph.h>
 #include <heddle/stream_ops.h>
 
+#include "arrays/issuing.h"
 #include "communicator/call_tags.h"
 #include "communicator/comm_state.h"
 #include "device/stream_calls.h"
@@ -45,6 +47,10 @@ struct DeviceOp {
 
   StreamCalls& calls() const { return *state->backend().stream_calls(); }
   void operator()(Stream& stream) const {
+    // Memory that the call needs first is taken on this stream, and freed behind the compute stream's work as all other.
+    std::optional<ndarray_detail::IssuingOn> scope;
+    if (stream.device().kind == DeviceKind::cuda)
+      scope.emplace(stream, state->engine().stream(stream.device()));
     Collective& what = call->what;
     if (call->in.defined()) what.in = address(call->in, check::AccessKind::read);
     if (call->out.defined()) what.out = address(call->out, check::AccessKind::write);

@@ -7,6 +7,7 @@
 #include <heddle/comm_error.h>
 
 #include "device/device_ranks.h"
+#include "stream/gpu.h"
 
 namespace heddle::comm_detail {
 namespace {
@@ -59,6 +60,7 @@ cudaStream_t handle(Stream& stream) { return static_cast<cudaStream_t>(stream.na
 class NcclRanks final : public DeviceRanks {
  public:
   NcclRanks(const ncclUniqueId& id, int rank, int size, Device device) : device_(device) {
+    const detail::GpuCalls scope(device);
     check(cudaSetDevice(device.index), "cudaSetDevice", device);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
@@ -114,12 +116,14 @@ class NcclRanks final : public DeviceRanks {
     return state == ncclInProgress;
   }
   void finish() override {
+    const detail::GpuCalls scope(device_);
     check(cudaSetDevice(device_.index), "cudaSetDevice", device_);
     check(ncclCommFinalize(comm_), "ncclCommFinalize", comm_);
     finishing_ = true;
   }
   void abort() noexcept override {
     if (!comm_) return;
+    const detail::GpuCalls scope(device_);
     cudaSetDevice(device_.index);
     ncclCommAbort(std::exchange(comm_, nullptr));
   }

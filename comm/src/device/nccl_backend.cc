@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <mutex>
 #include <sstream>
 #include <thread>
+#include <unistd.h>
 
 #include "bootstrap/host_id.h"
 #include "core/backend_table.h"
@@ -52,14 +55,15 @@ class NcclBackend final : public TcpBackend {
   std::unique_ptr<StreamCalls> calls_;
 };
 
-// What a rank sends to the others: which device of its host it has (place_of), or why it has none.
+// What a rank sends to the others: its process, which device of its host it has (place_of), or why it has none.
 struct PeerInfo {
-  std::string host{}, place{}, problem{};
-  std::string text() const { return host + "\n" + place + "\n" + problem; }
+  std::string host{}, process{}, place{}, problem{};
+  std::string text() const { return host + "\n" + process + "\n" + place + "\n" + problem; }
   static PeerInfo from(const std::string& text) {
     PeerInfo info;
     std::istringstream lines(text);
     std::getline(lines, info.host);
+    std::getline(lines, info.process);
     std::getline(lines, info.place);
     std::getline(lines, info.problem);
     return info;
@@ -82,6 +86,13 @@ int choose_device(DeviceLibrary& library, int wanted, int local) {
   throw CommError("it is to use gpu(" + std::to_string(wanted) + ") and has " + std::to_string(devices));
 }
 
+// Between ranks of one process NCCL's kernels use the memory of another rank's array directly, which GPUs cannot do with memory of a
+// pool. Takes effect before the process's first call of NCCL alone.
+void forbid_direct_access() {
+  static std::once_flag once;
+  std::call_once(once, [] { setenv("NCCL_P2P_DIRECT_DISABLE", "1", 0); });
+}
+
 // Throws the same error on all ranks, before any of them waits for a rank that will not join.
 void check_peers(const std::vector<std::string>& texts) {
   std::vector<PeerInfo> peers;
@@ -91,7 +102,9 @@ void check_peers(const std::vector<std::string>& texts) {
     if (!info.problem.empty())
       throw CommError("the nccl back end needs a GPU for each rank; " + rank + ": " + info.problem);
     for (std::size_t other = 0; other < peers.size(); ++other) {
-      if (peers[other].host != info.host || peers[other].place != info.place) continue;
+      if (peers[other].host != info.host) continue;
+      if (peers[other].process == info.process) forbid_direct_access();
+      if (peers[other].place != info.place) continue;
       throw CommError("the nccl back end needs a GPU for each rank; rank " + std::to_string(other) + " and " +
                       rank + " have the same one, " + info.place);
     }
@@ -101,7 +114,7 @@ void check_peers(const std::vector<std::string>& texts) {
 
 // Returns the index of this rank's device. Throws the same CommError on all ranks if one of them has none.
 int agree_on_devices(Rendezvous& rendezvous, DeviceLibrary* library, int wanted) {
-  PeerInfo info{network_domain()};
+  PeerInfo info{network_domain(), std::to_string(getpid())};
   const int local = local_rank(rendezvous, info.host);
   int index = -1;
   try {

@@ -13,8 +13,8 @@ namespace heddle {
 std::string gpu_refusal(Device device);
 
 // Takes memory on the device of `owner` for work that is enqueued on `stream`, of the same device, from now on. If too little
-// is left, waits for the owner's work and gives back what the device's pool keeps; null if that is not enough. Throws
-// Error if CUDA fails otherwise.
+// is left, waits for the owner's work, and for that of other streams up to 0.5 s, and gives back what the device's pool keeps;
+// null if that is not enough. Throws Error if CUDA fails otherwise.
 std::byte* gpu_allocate(Stream& stream, Stream& owner, std::size_t bytes);
 // As gpu_allocate, for work on any stream. The host waits until CUDA has the memory.
 std::byte* gpu_allocate_for_all(Stream& owner, std::size_t bytes);
@@ -22,14 +22,20 @@ std::byte* gpu_allocate_for_all(Stream& owner, std::size_t bytes);
 // the owner has ended, the memory is free at once.
 void gpu_free(std::byte* memory) noexcept;
 
+// Copies bytes from one GPU to another one, on a stream of either: GPUs do not reach each other's memory, so Stream::copy()
+// may fail.
+void gpu_copy_between(Stream& stream, std::byte* to, Device to_device, const std::byte* from,
+                      Device from_device, std::size_t bytes);
+
 struct GpuMemoryStats {
   std::size_t in_use;  // bytes that were taken and not freed
   std::size_t cached;  // bytes that the device's pool keeps for reuse
   std::size_t free;    // bytes that the device has left
 };
 GpuMemoryStats gpu_memory_stats(
-    Device device);                   // of a GPU or cpu_pinned(), whose free bytes are not known: 0
-void gpu_memory_trim(Device device);  // returns cached memory to the device
+    Device device);  // of a GPU or cpu_pinned(), whose free bytes are not known: 0
+void gpu_memory_trim(
+    Device device);  // returns cached memory: to the GPU, or page-locked memory to the system
 
 // Page-locked memory of the CPU, which is kept for reuse. Null if there is none left.
 std::byte* gpu_allocate_pinned(std::size_t bytes);

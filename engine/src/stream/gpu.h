@@ -8,9 +8,24 @@
 
 namespace heddle::detail {
 
+// Around calls for a GPU, on any thread: leaves the thread's state of CUDA as it was (cuda/thread_state.h). Does nothing for
+// other devices.
+class GpuCalls {
+ public:
+  explicit GpuCalls(Device device);
+  ~GpuCalls();
+  GpuCalls(const GpuCalls&) = delete;
+  GpuCalls& operator=(const GpuCalls&) = delete;
+
+ private:
+  [[maybe_unused]] int device_before_ = -1, capture_mode_before_ = -1;
+};
+
 // Throws Error if there is no such GPU, or the build is without CUDA.
 std::unique_ptr<Stream> make_gpu_stream(Device device, Lane lane);
-// A stream calls this when its work has run, before it ends: memory whose owner it is (gpu_memory.h) is freed without it.
+// A stream calls the first when it is made; the second when its work has run, before it ends: memory whose owner it is
+// (gpu_memory.h) is freed without it.
+void gpu_stream_begins(void* native, int device);
 void gpu_stream_ends(void* native) noexcept;
 
 }  // namespace heddle::detail

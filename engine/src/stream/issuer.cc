@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stream/gpu.h"
 #include "stream/poller.h"
 
 namespace heddle::detail {
@@ -50,6 +51,7 @@ std::exception_ptr Issuer::enqueue(const std::vector<Fence>& waits,
 
 Fence Issuer::issue(const std::vector<Dependency>& after, const std::function<void(Stream&)>& body,
                     Outcome outcome) {
+  const GpuCalls scope(stream_->device());
   Event* const event = events_.take(*stream_);
   auto fence = std::make_shared<FenceState>(*stream_, ++tickets_, std::move(outcome));
   for (const Dependency& dependency : after) {

@@ -23,6 +23,7 @@ std::string gpu_refusal(Device) { return "this build has no CUDA"; }
 std::byte* gpu_allocate(Stream&, Stream&, std::size_t) { refuse_memory(); }
 std::byte* gpu_allocate_for_all(Stream&, std::size_t) { refuse_memory(); }
 void gpu_free(std::byte*) noexcept {}
+void gpu_copy_between(Stream&, std::byte*, Device, const std::byte*, Device, std::size_t) { refuse_memory(); }
 GpuMemoryStats gpu_memory_stats(Device) { refuse_memory(); }
 void gpu_memory_trim(Device) {}
 std::byte* gpu_allocate_pinned(std::size_t) { refuse_memory(); }
@@ -39,7 +40,11 @@ Device gpu_of_memory(const void*) { throw InvalidArgument("the memory is no GPU'
 
 namespace detail {
 
+void gpu_stream_begins(void*, int) {}
 void gpu_stream_ends(void*) noexcept {}
+
+GpuCalls::GpuCalls(Device) {}
+GpuCalls::~GpuCalls() = default;
 
 std::unique_ptr<Stream> make_gpu_stream(Device device, Lane) {
   throw Error(device.to_string() + ": this build has no CUDA; configure with -DHEDDLE_CUDA=ON");

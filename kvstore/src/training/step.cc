@@ -8,6 +8,14 @@
 #include <heddle/trainer.h>
 
 namespace heddle {
+namespace {
+
+// Ops on a GPU read the factor when they are issued, on the host: not in page-locked memory, into which a copy may still write.
+NDArray on_host(const NDArray& factor) {
+  return factor.device().kind == DeviceKind::cpu ? factor : factor.copy_to(cpu());
+}
+
+}  // namespace
 
 void Trainer::check_scaler() const {
   if (!options_.scaler) return;
@@ -56,7 +64,7 @@ void Trainer::step(const NDArray& grad_scale, Where where) {
   if (type != "local" && type != "allreduce")
     throw InvalidArgument("Trainer::step: grad_scale is an array, and requests of a " + type +
                           " store have a number; pass a number");
-  update_all({.scale = grad_scale.detach()});
+  update_all({.scale = on_host(grad_scale.detach())});
 }
 
 void Trainer::update_all(UpdateOptions update) {

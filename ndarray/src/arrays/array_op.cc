@@ -10,6 +10,7 @@
 #include <heddle/stream_ops.h>
 
 #include "arrays/issuing.h"
+#include "arrays/lent.h"
 
 namespace heddle {
 
@@ -122,13 +123,14 @@ namespace {
 
 // Drops what fn holds as soon as the op is issued: an array that ends with it frees its memory behind the op's work, on
 // the same stream, so that the next op there can have it. Ops on other streams hold their arrays until they are done.
-// A graph, which issues its ops in each launch, holds the arrays of all of them.
+// A graph, which issues its ops in each launch, holds the arrays of all of them. Lent memory would go back to its owner at once:
+// an op that uses some holds its arrays until it is done.
 struct OnComputeStream {
   std::function<void(Stream&)> fn;
-  bool issued_often;
+  bool keeps_arrays;
   void operator()(Stream& stream) {
     const ndarray_detail::IssuingOn scope(stream, stream);
-    if (issued_often) return fn(stream);
+    if (keeps_arrays) return fn(stream);
     const std::function<void(Stream&)> issued = std::exchange(fn, nullptr);
     issued(stream);
   }
@@ -138,7 +140,8 @@ struct OnComputeStream {
 
 void ndarray_detail::push_on_gpu(Engine& engine, Device device, const std::function<void(Stream&)>& fn,
                                  const Access& access, std::source_location where) {
-  engine.push_on(engine.stream(device), OnComputeStream{fn, is_capturing()}, access, where);
+  engine.push_on(engine.stream(device), OnComputeStream{fn, is_capturing() || uses_lent_memory(access)},
+                 access, where);
 }
 
 Access array_access(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <heddle/array_op.h>
+#include <heddle/gpu_memory.h>
 #include <heddle/stream_ops.h>
 
 #include "arrays/gpu_kernels.h"
@@ -81,7 +82,10 @@ void push_transfer(const char* name, const NDArray& source, const NDArray& targe
         const std::size_t bytes = static_cast<std::size_t>(target.size()) * size_of(target.dtype());
         if (bytes == 0) return;
         std::byte* const to = address(target, check::AccessKind::write);
-        stream.copy(to, address(source, check::AccessKind::read), bytes);
+        const std::byte* const from = address(source, check::AccessKind::read);
+        if (on_gpu(source) && on_gpu(target))
+          return gpu_copy_between(stream, to, target.device(), from, source.device(), bytes);
+        stream.copy(to, from, bytes);
       },
       access, CallSite::current());
 }
@@ -99,6 +103,8 @@ NDArray on_cpu(const NDArray& array) {
 
 void push_gpu_copy(const char* name, const NDArray& source, const NDArray& target) {
   if (source.device() == target.device()) return push_kernel_copy(name, source, target);
+  // Made before page-locked memory is, which is taken by way of a GPU that is in use.
+  target.engine().stream(on_gpu(source) ? source.device() : target.device());
   const DType dtype = target.dtype();
   NDArray sent = source, received = target;
   if (!transferable(source, dtype)) {

@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <new>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include <heddle/array_use.h>
@@ -9,6 +13,7 @@
 
 #include "arrays/cpu_allocator.h"
 #include "arrays/issuing.h"
+#include "arrays/lent.h"
 #include "arrays/memory_sites.h"
 #include "arrays/out_of_memory.h"
 
@@ -50,7 +55,35 @@ void deallocate(Device device, std::byte* block, std::size_t bytes) noexcept {
   device.kind == DeviceKind::cuda ? gpu_free(block) : gpu_free_pinned(block);
 }
 
+// The vars of storages whose memory on a GPU is lent. Never destroyed: arrays may end later than static variables.
+struct Lent {
+  std::mutex mutex;  // guards vars
+  std::unordered_set<const void*> vars;
+  std::atomic<std::size_t> count{0};
+};
+Lent& lent_vars() {
+  static Lent* const made = new Lent;
+  return *made;
+}
+
+void count_lent(const Var& var, bool lent) {
+  Lent& all = lent_vars();
+  const std::lock_guard guard(all.mutex);
+  lent ? void(all.vars.insert(var.state())) : void(all.vars.erase(var.state()));
+  all.count = all.vars.size();
+}
+
 }  // namespace
+
+bool ndarray_detail::uses_lent_memory(const Access& access) {
+  Lent& all = lent_vars();
+  if (all.count == 0) [[likely]]
+    return false;
+  const std::lock_guard guard(all.mutex);
+  const auto is_lent = [&all](const void* var) { return all.vars.contains(var); };
+  return std::any_of(access.read.begin(), access.read.end(), is_lent) ||
+         std::any_of(access.mutate.begin(), access.mutate.end(), is_lent);
+}
 
 ndarray_detail::IssuingOn::IssuingOn(Stream& issued_on, Stream& its_owner)
     : stream(issued_on), owner(its_owner), outer_(innermost_issuing) {
@@ -78,6 +111,8 @@ Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_p
     if (const std::string why = gpu_refusal(device); !why.empty())
       throw InvalidArgument("Storage: Heddle takes no memory on " + device.to_string() + ": " + why);
   }
+  if (lent_ && device.kind == DeviceKind::cuda) [[unlikely]]
+    count_lent(var_, true);
   if (check::enabled()) record_.made(var_);
   if (ArrayUse* const use = ArrayUse::current()) [[unlikely]]
     use->made(*this);
@@ -86,6 +121,8 @@ Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_p
 Storage::~Storage() {
   std::byte* block = data_.load(std::memory_order_acquire);
   if (block && !lent_) deallocate(device_, block, bytes_);
+  if (lent_ && device_.kind == DeviceKind::cuda) [[unlikely]]
+    count_lent(var_, false);
   if (count_) ndarray_detail::end_count(*count_, block ? bytes_ : 0);
 }
 
@@ -102,6 +139,10 @@ void Storage::exchange_memory(Storage& other) noexcept {
   lent_.swap(other.lent_);
   std::byte* const own = data_.load(std::memory_order_acquire);
   data_.store(other.data_.exchange(own, std::memory_order_acq_rel), std::memory_order_release);
+  if (lent_ || other.lent_) [[unlikely]] {
+    for (const Storage* one : {static_cast<const Storage*>(this), static_cast<const Storage*>(&other)})
+      count_lent(one->var_, one->lent_ && one->device_.kind == DeviceKind::cuda);
+  }
 }
 
 std::byte* Storage::data(check::AccessKind touch, const NDArray* seen_as) {

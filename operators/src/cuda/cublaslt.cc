@@ -16,6 +16,7 @@
 
 #include <heddle/dtype.h>
 #include <heddle/error.h>
+#include <heddle/log.h>
 
 #include "cuda/cublaslt_functions.h"
 #include "cuda/scratch.h"
@@ -33,6 +34,9 @@ void check(int status, const char* function) {
   if (status != kSuccess)
     throw Error(std::string(function) + " failed with status " + std::to_string(status));
 }
+
+// Whether the library has nothing for this form, or for this GPU.
+bool refuses(int status) { return status == kNotSupported || status == kOtherArchitecture; }
 
 bool wants_tf32() {
   static const bool wanted = [] {
@@ -177,7 +181,7 @@ Plan make_plan(const Functions& call, Handle handle, const Form& form, const voi
   int count = 0;
   const int status = call.heuristics(handle, plan.product.get(), plan.b.get(), plan.a.get(), plan.d.get(),
                                      plan.d.get(), wanted.get(), 1, &plan.algorithm, &count);
-  if (status != kNotSupported) check(status, "cublasLtMatmulAlgoGetHeuristic");
+  if (!refuses(status)) check(status, "cublasLtMatmulAlgoGetHeuristic");
   plan.found = status == kSuccess && count > 0 && plan.algorithm.status == kSuccess;
   return plan;
 }
@@ -189,9 +193,22 @@ struct Gpu {
   std::list<Plan> plans;  // the last one used first
   std::map<Form, std::list<Plan>::iterator> by_form;
   std::size_t made = 0, called = 0;
+  bool refused = false;  // the library cannot be used on this GPU
+
+  // Makes the handle at the first call. False if the library cannot.
+  bool can_call(const Functions& call, Device device) {
+    if (handle || refused) return !refused;
+    const int status = call.create(&handle);
+    if (status == kSuccess) return true;
+    handle = nullptr;
+    refused = true;
+    write_log("cuBLASLt cannot be used on " + device.to_string() + ": cublasLtCreate failed with status " +
+              std::to_string(status) +
+              ". Matrix products there are computed by Heddle's own kernel, which is slower.");
+    return false;
+  }
 
   Plan& plan_of(const Functions& call, const Form& form, const void* bias) {
-    if (!handle) check(call.create(&handle), "cublasLtCreate");
     if (const auto found = by_form.find(form); found != by_form.end()) {
       plans.splice(plans.begin(), plans, found->second);
       return plans.front();
@@ -216,8 +233,10 @@ Gpu& gpu_of(int index) {
 }
 
 bool call_plan(const KernelContext& context, const Functions& call, const Gemm& g, int alignment) {
-  Gpu& gpu = gpu_of(context.stream().device().index);
+  const Device device = context.stream().device();
+  Gpu& gpu = gpu_of(device.index);
   const std::lock_guard guard(gpu.mutex);
+  if (!gpu.can_call(call, device)) return false;
   Plan& plan = gpu.plan_of(call, form_of(g, alignment), g.bias);
   if (!plan.found) return false;
   if (g.bias)
@@ -231,7 +250,7 @@ bool call_plan(const KernelContext& context, const Functions& call, const Gemm& 
       plan.b.get(), g.a.data, plan.a.get(), is_double ? static_cast<const void*>(&g.beta) : &beta, g.d,
       plan.d.get(), g.d, plan.d.get(), &plan.algorithm.algorithm, workspace.data(), plan.algorithm.workspace,
       context.stream().native());
-  if (status == kNotSupported) return plan.found = false;
+  if (refuses(status)) return plan.found = false;
   check(status, "cublasLtMatmul");
   ++gpu.called;
   return true;

@@ -1,5 +1,6 @@
 #include "cuda/cublaslt_functions.h"
 
+#include <cuda_runtime_api.h>
 #include <memory>
 
 #include <heddle/error.h>
@@ -11,7 +12,12 @@ namespace heddle::cuda_kernels::cublaslt {
 namespace {
 
 std::unique_ptr<const Functions> load() {
+  // First that of the CUDA that Heddle was built for, which the driver is known to run.
+#if CUDART_VERSION >= 13000
   const SharedLibrary library({"libcublasLt.so.13", "libcublasLt.so.12"});
+#else
+  const SharedLibrary library({"libcublasLt.so.12", "libcublasLt.so.13"});
+#endif
   if (!library.is_open()) {
     const std::string what = "cuBLASLt is not found: " + library.missing();
     if (library_folders_given()) throw Error(what);

@@ -10,9 +10,9 @@ namespace heddle::cuda_kernels::cublaslt {
 using Handle = void*;
 using Descriptor = void*;  // of a product, a matrix or a preference
 
-constexpr int kSuccess = 0, kNotSupported = 15;                       // cublasStatus_t
-constexpr int kF32 = 0, kF64 = 1, kF16 = 2, kBf16 = 14;               // cudaDataType
-constexpr int kComputeF32 = 68, kComputeF64 = 70, kComputeTf32 = 77;  // cublasComputeType_t
+constexpr int kSuccess = 0, kOtherArchitecture = 8, kNotSupported = 15;  // cublasStatus_t
+constexpr int kF32 = 0, kF64 = 1, kF16 = 2, kBf16 = 14;                  // cudaDataType
+constexpr int kComputeF32 = 68, kComputeF64 = 70, kComputeTf32 = 77;     // cublasComputeType_t
 // cublasLtMatmulDescAttributes_t
 constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8;
 // cublasLtEpilogue_t; sums of these

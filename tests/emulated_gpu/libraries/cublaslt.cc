@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "../emulated_gpu.h"
 #include "cuda/cublaslt_functions.h"
 #include "gpu/elements.h"
 #include "gpu/layout.h"
@@ -33,6 +34,7 @@ template <class T> bool read(T& to, const void* value, std::size_t bytes) {
 }
 
 int create(Handle* handle) {
+  if (const int status = emulated_gpu::cublaslt_create_status) return status;
   static int one;
   *handle = &one;
   return kSuccess;
@@ -108,6 +110,7 @@ int heuristics(Handle, Descriptor product, Descriptor a, Descriptor b, Descripto
   const auto& wish = *static_cast<Preference*>(preference);
   const auto& left = *static_cast<Matrix*>(a);
   *count = 0;
+  if (const int status = emulated_gpu::cublaslt_heuristic_status) return status;
   if (wanted < 1 || wish.schemes != kReductionInComputeType) return kInvalid;
   if (!sizes_of(*static_cast<Product*>(product), left, *static_cast<Matrix*>(b), *static_cast<Matrix*>(d),
                 sizes))

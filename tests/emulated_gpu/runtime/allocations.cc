@@ -52,6 +52,12 @@ void allocate_pinned(void** made, std::size_t bytes, unsigned flags) {
   current_device();
   *made = nullptr;
   if (bytes == 0) return;
+  {
+    const std::lock_guard guard(runtime().mutex);
+    refuse_unsafe_call();
+  }
+  require(bytes <= std::size_t{1} << 40,
+          cudaErrorMemoryAllocation);  // sanitizers end the process that asks malloc for more
   void* memory = nullptr;
   require(posix_memalign(&memory, 256, bytes) == 0, cudaErrorMemoryAllocation);
   std::memset(memory, kPoison, bytes);
@@ -94,8 +100,11 @@ void free_now(void* memory) {
     const std::lock_guard guard(runtime().mutex);
     refuse_unsafe_call();
   }
-  count_host_wait();
-  await_device(found.device);
+  // CUDA does not wait for work that uses memory of a pool.
+  if (!found.pool) {
+    count_host_wait();
+    await_device(found.device);
+  }
   begin_free(found, nullptr);
   std::string wrong;
   {
@@ -122,12 +131,6 @@ bool is_pinned(const void* begin, std::size_t bytes) {
   return found && static_cast<const char*>(begin) + bytes <= found->first + found->second.bytes;
 }
 
-cudaMemPool_t default_pool(int device) {
-  cudaMemPool_t& pool = runtime().default_pools[device];
-  if (!pool) pool = add_pool(device);
-  return pool;
-}
-
 std::size_t live_bytes(int device) { return live_bytes_of(device); }
 
 }  // namespace heddle::emulated_gpu
@@ -135,6 +138,12 @@ std::size_t live_bytes(int device) { return live_bytes_of(device); }
 using namespace heddle::emulated_gpu;
 
 namespace {
+
+cudaMemPool_t default_pool(int device) {
+  cudaMemPool_t& pool = runtime().default_pools[device];
+  if (!pool) pool = add_pool(device);
+  return pool;
+}
 
 cudaMemPool_t pool_in_use(int device) {
   const auto found = runtime().current_pools.find(device);
@@ -211,6 +220,7 @@ cudaError_t cudaHostGetDevicePointer(void** device_pointer, void* memory, unsign
 cudaError_t cudaMallocAsync(void** made, std::size_t bytes, cudaStream_t handle) {
   return call("cudaMallocAsync", [&] {
     require(made, cudaErrorInvalidValue);
+    await_room(handle);
     const std::lock_guard guard(runtime().mutex);
     CUstream_st& stream = stream_of(handle);
     *made = allocate_in_stream(bytes, pool_in_use(stream.device), stream);
@@ -219,6 +229,7 @@ cudaError_t cudaMallocAsync(void** made, std::size_t bytes, cudaStream_t handle)
 cudaError_t cudaMallocFromPoolAsync(void** made, std::size_t bytes, cudaMemPool_t pool, cudaStream_t handle) {
   return call("cudaMallocFromPoolAsync", [&] {
     require(made, cudaErrorInvalidValue);
+    await_room(handle);
     const std::lock_guard guard(runtime().mutex);
     *made = allocate_in_stream(bytes, pool, stream_of(handle));
   });
@@ -226,6 +237,7 @@ cudaError_t cudaMallocFromPoolAsync(void** made, std::size_t bytes, cudaMemPool_
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t handle) {
   return release_call("cudaFreeAsync", [&] {
     if (!memory) return;
+    await_room(handle);
     const std::lock_guard guard(runtime().mutex);
     // A device that has failed gives its memory back too, for tests that revive it.
     CUstream_st& stream =

@@ -1,10 +1,13 @@
 #include "runtime/call.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <mutex>
+#include <pthread.h>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -21,6 +24,8 @@ namespace {
 std::atomic<std::uint64_t> call_count{0}, wait_count{0};
 std::atomic<int> device_errors[kMostDevices];
 std::atomic<int> working[kMostDevices];
+std::atomic<unsigned> context_mask{0};
+std::atomic<bool> forked{false};  // since the first call: this process cannot use CUDA
 
 constinit thread_local int device_of_thread = 0;
 constinit thread_local cudaError_t last_error = cudaSuccess;
@@ -54,6 +59,25 @@ cudaError_t injected(const char* name) {
     await_rest(device_of_thread);
   }
   return fail_with;
+}
+
+// Calls that need no context on the thread's current device. The first ones ask the driver, the last two name the device.
+bool needs_no_context(const char* name) {
+  static constexpr const char* all[] = {"cudaGetDeviceCount",
+                                        "cudaGetDevice",
+                                        "cudaDriverGetVersion",
+                                        "cudaRuntimeGetVersion",
+                                        "cudaGetDeviceProperties",
+                                        "cudaDeviceGetAttribute",
+                                        "cudaDeviceGetPCIBusId",
+                                        "cudaDeviceCanAccessPeer",
+                                        "cudaDeviceGetDefaultMemPool",
+                                        "cudaGetDriverEntryPoint",
+                                        "cudaThreadExchangeStreamCaptureMode",
+                                        "cudaSetDevice",
+                                        "cudaInitDevice"};
+  return std::any_of(std::begin(all), std::end(all),
+                     [name](const char* one) { return std::strcmp(one, name) == 0; });
 }
 
 std::uint64_t number_in(const std::string& text, const std::string& whole) {
@@ -91,6 +115,8 @@ Settings from_environment() {
       settings.memory = number << 20;
     else if (key == "host_threads")
       settings.host_threads = static_cast<int>(number);
+    else if (key == "queue")
+      settings.queue = static_cast<int>(number);
     else if (key == "fail" && colon != std::string::npos)
       fail_call(number, static_cast<cudaError_t>(number_in(text.substr(colon + 1), value)));
     else {
@@ -112,6 +138,7 @@ Runtime& runtime() {
     set_device_memory(made->settings.memory);
     protect_devices(made->settings.protect);
     catch_faults();
+    pthread_atfork(nullptr, nullptr, [] { forked = true; });
     return made;
   }();
   return only;
@@ -121,6 +148,8 @@ cudaError_t begin_call(const char* name) noexcept {
   runtime();
   if (in_host_function) return cudaErrorNotPermitted;
   ++call_count;
+  if (forked) return cudaErrorInitializationError;
+  if (!needs_no_context(name)) make_context(device_of_thread);
   return injecting ? injected(name) : cudaSuccess;
 }
 
@@ -140,6 +169,11 @@ int current_device() {
 }
 
 void set_current_device(int device) { device_of_thread = device; }
+
+void make_context(int device) noexcept {
+  if (device < runtime().settings.devices) context_mask |= 1u << device;
+}
+unsigned contexts() { return context_mask; }
 
 void check_device(int device) {
   const int error = device_errors[device];

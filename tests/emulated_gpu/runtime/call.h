@@ -46,10 +46,14 @@ template <class F> cudaError_t release_call(const char* name, F body) noexcept {
 // A call that makes the host wait for a device.
 void count_host_wait() noexcept;
 
+// Waits while a stream's queue is full (Settings::queue). Without Runtime::mutex.
+void await_room(cudaStream_t handle);
+
 // The calling thread's device. Throws Failure if the device has a sticky error.
 int current_device();
 int current_device_even_if_failed() noexcept;
 void set_current_device(int device);
+void make_context(int device) noexcept;
 void check_device(int device);        // throws Failure if it has a sticky error
 void check_device_index(int device);  // throws Failure if there is none
 

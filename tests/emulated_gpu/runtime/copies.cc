@@ -38,6 +38,13 @@ void check_kind(cudaMemcpyKind kind, Side to, Side from) {
   throw Failure{cudaErrorInvalidMemcpyDirection};
 }
 
+// A pool's memory can be reached by its own device alone unless the pool says otherwise, which none does here: only a copy
+// that names both devices goes from one to another one. Enabled peer access is for memory of cudaMalloc.
+void check_access(const void* to, const void* from) {
+  const bool same = device_of_live(to, 1) == device_of_live(from, 1);
+  require(same || (!is_of_pool(to) && !is_of_pool(from)), cudaErrorInvalidValue);
+}
+
 std::size_t extent(std::size_t pitch, std::size_t width, std::size_t height) {
   return (height - 1) * pitch + width;
 }
@@ -52,8 +59,9 @@ void stage(CopyCall& copy) {
 }
 
 // Enqueues the copy. With pageable memory the host waits as CUDA does.
-void copy(CopyCall rows, cudaMemcpyKind kind, cudaStream_t handle, bool wait) {
+void copy(CopyCall rows, cudaMemcpyKind kind, cudaStream_t handle, bool wait, bool names_devices = false) {
   require(rows.to_pitch >= rows.width && rows.from_pitch >= rows.width, cudaErrorInvalidPitchValue);
+  await_room(handle);
   RecordingPtr last;
   int device = 0;
   {
@@ -65,6 +73,7 @@ void copy(CopyCall rows, cudaMemcpyKind kind, cudaStream_t handle, bool wait) {
     const Side to = side_of(rows.to, extent(rows.to_pitch, rows.width, rows.height));
     const Side from = side_of(rows.from, bytes);
     check_kind(kind, to, from);
+    if (to == Side::device && from == Side::device && !names_devices) check_access(rows.to, rows.from);
     if (!stream.capture) {
       wait = wait || to == Side::pageable;
       if (!wait && from == Side::pageable) {
@@ -85,6 +94,7 @@ void copy(CopyCall rows, cudaMemcpyKind kind, cudaStream_t handle, bool wait) {
 
 void fill(FillCall rows, cudaStream_t handle, bool wait) {
   require(rows.pitch >= rows.width * rows.element, cudaErrorInvalidPitchValue);
+  await_room(handle);
   RecordingPtr last;
   {
     const std::lock_guard guard(runtime().mutex);
@@ -134,7 +144,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
     require(
         bytes == 0 || (device_of_live(to, bytes) == to_device && device_of_live(from, bytes) == from_device),
         cudaErrorInvalidValue);
-    copy({to, bytes, from, bytes, bytes, 1}, cudaMemcpyDefault, stream, false);
+    copy({to, bytes, from, bytes, bytes, 1}, cudaMemcpyDefault, stream, false, true);
   });
 }
 cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, std::size_t bytes) {
@@ -142,7 +152,7 @@ cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_d
     require(
         bytes == 0 || (device_of_live(to, bytes) == to_device && device_of_live(from, bytes) == from_device),
         cudaErrorInvalidValue);
-    copy({to, bytes, from, bytes, bytes, 1}, cudaMemcpyDefault, nullptr, true);
+    copy({to, bytes, from, bytes, bytes, 1}, cudaMemcpyDefault, nullptr, true, true);
   });
 }
 

@@ -79,6 +79,13 @@ const ErrorText& text_of(cudaError_t error) {
   return unknown;
 }
 
+// cuDevicePrimaryCtxGetState
+int context_state(int device, unsigned* flags, int* active) {
+  *flags = 0;
+  *active = static_cast<int>(contexts() >> device & 1u);
+  return 0;
+}
+
 }  // namespace
 
 extern "C" {
@@ -103,17 +110,30 @@ cudaError_t cudaSetDevice(int device) {
   return call("cudaSetDevice", [&] {
     check_device_index(device);
     set_current_device(device);
+    make_context(device);
     check_device(device);
   });
 }
 cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
   return call("cudaInitDevice", [&] {
     check_device_index(device);
+    make_context(device);
     check_device(device);
   });
 }
 cudaError_t cudaGetDevice(int* device) {
   return call("cudaGetDevice", [&] { *device = current_device_even_if_failed(); });
+}
+
+// The one function of the driver that Heddle asks for.
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** found, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  return call("cudaGetDriverEntryPoint", [&] {
+    const bool known = std::strcmp(symbol, "cuDevicePrimaryCtxGetState") == 0;
+    *found = known ? reinterpret_cast<void*>(&context_state) : nullptr;
+    if (result) *result = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    require(known, cudaErrorInvalidValue);
+  });
 }
 
 // An imagined GPU with the limits of an H100.

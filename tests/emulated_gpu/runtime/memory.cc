@@ -246,6 +246,12 @@ int device_of_live(const void* begin, std::size_t bytes) {
   return inside ? in.device : -1;
 }
 
+bool is_of_pool(const void* address) {
+  const std::lock_guard guard(lock);
+  const Block* block = block_at(address);
+  return block && block->allocation.pool;
+}
+
 std::string check_use(const void* begin, std::size_t bytes) {
   if (!is_device_memory(begin)) return "";
   const std::lock_guard guard(lock);

@@ -41,7 +41,8 @@ std::string finish_free(const Allocation& allocation);
 bool is_device_memory(const void* address);
 // The device of an address range inside one live allocation; -1 if there is none.
 int device_of_live(const void* begin, std::size_t bytes);
-// The same when work runs: what was live when it was enqueued may be freed since. "" if all is well.
+bool is_of_pool(const void* address);  // whether the allocation there is memory of a pool
+// The same as device_of_live() when work runs: what was live when it was enqueued may be freed since. "" if all is well.
 std::string check_use(const void* begin, std::size_t bytes);
 
 // What is wrong with the red zones of a device and with what was written to freed memory. As work of a device.

@@ -103,7 +103,6 @@ void refuse_unsafe_call();
 void add_to_capture(CUstream_st& stream, Operation operation);
 void join_capture(CUstream_st& stream, CUevent_st& event);
 
-cudaMemPool_t default_pool(int device);
 bool is_pinned(const void* begin, std::size_t bytes);
 
 }  // namespace heddle::emulated_gpu
@@ -115,8 +114,9 @@ struct CUstream_st {
   unsigned long long id;
   std::unique_ptr<heddle::HostStream> work;
   bool stepped, used = false, is_default = false;
-  heddle::emulated_gpu::RecordingPtr last{};  // null if work was enqueued since, or never any
-  bool idle = true;                           // nothing was ever enqueued
+  heddle::emulated_gpu::RecordingPtr last{};   // null if work was enqueued since, or never any
+  bool idle = true;                            // nothing was ever enqueued
+  std::shared_ptr<std::atomic<int>> queued{};  // counted for Settings::queue alone
   std::shared_ptr<heddle::emulated_gpu::Capture> capture{};
   std::vector<cudaGraphNode_t> tail{};  // what the next node of the capture comes after
 };

@@ -10,6 +10,7 @@ namespace heddle::emulated_gpu {
 namespace {
 
 std::atomic<int> stepped_streams{0};
+std::atomic<int> waiting{0};  // calls that wait for room in a queue
 
 std::int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -147,7 +148,8 @@ std::shared_ptr<CUstream_st> make_stream(int device, unsigned flags, int priorit
                                                      .priority = priority,
                                                      .id = id,
                                                      .work = std::move(work),
-                                                     .stepped = settings.stepped});
+                                                     .stepped = settings.stepped,
+                                                     .queued = std::make_shared<std::atomic<int>>(0)});
 }
 
 CUstream_st& stream_of(cudaStream_t handle) {
@@ -175,8 +177,35 @@ void enqueue(CUstream_st& stream, std::function<void()> work) {
   order_with_default(stream);
   stream.last.reset();
   stream.idle = false;
+  if (runtime().settings.queue > 0) {
+    ++*stream.queued;
+    work = [done = std::move(work), queued = stream.queued] {
+      done();
+      --*queued;
+    };
+  }
   stream.work->enqueue(std::move(work));
 }
+
+void await_room(cudaStream_t handle) {
+  std::shared_ptr<std::atomic<int>> queued;
+  int most = 0;
+  {
+    const std::lock_guard guard(runtime().mutex);
+    const auto found = runtime().streams.find(handle);
+    most = runtime().settings.queue;
+    if (most == 0 || found == runtime().streams.end() || found->second->capture) return;
+    queued = found->second->queued;
+  }
+  if (*queued < most) return;
+  ++waiting;
+  while (*queued >= most) {
+    if (stepped_streams == 0 || !step_once(true)) std::this_thread::yield();
+  }
+  --waiting;
+}
+
+int waiting_for_room() { return waiting; }
 
 void submit(CUstream_st& stream, Operation operation) {
   if (stream.capture) return add_to_capture(stream, std::move(operation));
@@ -374,6 +403,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t awaited, unsign
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* data) {
   return call("cudaLaunchHostFunc", [&] {
     require(fn != nullptr, cudaErrorInvalidValue);
+    await_room(stream);
     const std::lock_guard guard(runtime().mutex);
     submit(stream_of(stream), {HostCall{fn, data}});
   });
@@ -429,6 +459,7 @@ cudaError_t cudaEventQuery(cudaEvent_t asked) {
       const std::lock_guard guard(runtime().mutex);
       CUevent_st& event = event_of(asked);
       require(!event.capture, cudaErrorCapturedEvent);
+      refuse_unsafe_call();
       recording = event.last;
       device = event.device;
     }
@@ -445,6 +476,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t awaited) {
       const std::lock_guard guard(runtime().mutex);
       CUevent_st& event = event_of(awaited);
       require(!event.capture, cudaErrorCapturedEvent);
+      refuse_unsafe_call();
       device = event.device;
     }
     synchronize(device, [&] { return event_of(awaited).last; });

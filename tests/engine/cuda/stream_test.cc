@@ -5,6 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -15,6 +16,7 @@
 #include <heddle/stream_ops.h>
 
 #include "kernels.h"
+#include "stream/stream_work.h"
 #include "streams/stream_program.h"
 #include "streams/stream_rig.h"
 
@@ -166,6 +168,23 @@ TEST_CASE("an exception out of a function on a GPU's stream fails its op and wha
   const Fence next = gpu.run(kCopyOut, "next", {&x}, {&y}, [] {});
   await(next);
   CHECK(story(next->failure()) == "bad: overflow > next");
+}
+
+TEST_CASE("what a function on a GPU's stream holds ends outside of CUDA's callback, before its op is done") {
+  Gpu gpu;
+  FenceSet x;
+  bool ended = false, in_callback = false;
+  std::shared_ptr<int> held(new int(0), [&](const int* made) {
+    delete made;
+    ended = true;
+    in_callback = detail::InStreamWork::here();
+  });
+  const Fence fence = gpu.issue(kCompute, "holds", {}, {&x}, [&](Stream& s) {
+    s.enqueue([held = std::exchange(held, nullptr)] { (void)held; });
+  });
+  await(fence);
+  CHECK(ended);
+  CHECK_FALSE(in_callback);
 }
 
 TEST_CASE("a check is called once an op's work has run, and fails the op and what read it") {

@@ -84,3 +84,24 @@ TEST_CASE("autocast in bf16 on a GPU") {
   CHECK(loss_on(gpu(0)) == doctest::Approx(loss_on(cpu())).epsilon(0.02));
   CHECK(problems() == "");
 }
+
+TEST_CASE("a step's factor that a GPU computes is read when it is there") {
+  const Device places[] = {cpu(), cpu_pinned(), gpu(0)};
+  std::vector<std::vector<float>> weights;
+  for (const Device place : places) {
+    Parameter weight{"w", full({8}, 1, DType::f32, gpu(0))};
+    weight.value.set_requires_grad();
+    Trainer trainer({weight}, {.optimizer = "sgd", .schedule = constant_schedule(1)});
+    for (int i = 1; i < 6; ++i) {
+      (weight.value * 2).backward(ones({8}, DType::f32, gpu(0)));
+      NDArray factor = full({1}, 0.5, DType::f32, gpu(0));
+      for (int k = 0; k < i; ++k) factor = factor / 2;
+      trainer.step(factor.copy_to(place));
+    }
+    weights.push_back(weight.value.detach().to_vector<float>());
+  }
+  CHECK(weights[0][7] == 1 - 2 * (0.25f + 0.125f + 0.0625f + 0.03125f + 0.015625f));
+  CHECK(weights[1] == weights[0]);
+  CHECK(weights[2] == weights[0]);
+  CHECK(problems() == "");
+}

@@ -4,7 +4,7 @@
 // that were not known to be done fail, and all later ones. No wrong value is taken for a right one, but it is not known
 // which op has failed first: CUDA_LAUNCH_BLOCKING=1 finds it.
 #include <cuda_runtime_api.h>
-#include <deque>
+#include <list>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -12,6 +12,7 @@
 #include <heddle/error.h>
 
 #include "stream/cuda/status.h"
+#include "stream/cuda/thread_state.h"
 #include "stream/gpu.h"
 #include "stream/stream_work.h"
 
@@ -49,6 +50,7 @@ class Section {
     }
     return error_;
   }
+  bool has_calls() const { return !calls_.empty(); }
   void add_check(std::function<void()> check) {
     std::lock_guard guard(mutex_);
     checks_.push_back(std::move(check));
@@ -56,6 +58,13 @@ class Section {
   void launch(cudaStream_t stream, std::function<void()> fn, Device device) {
     calls_.push_back({this, std::move(fn)});
     check(cudaLaunchHostFunc(stream, run, &calls_.back()), "cudaLaunchHostFunc", device);
+  }
+  // Once CUDA has called all functions: ends what they hold. Not in CUDA's callback, where an array that ends could not free
+  // its memory.
+  void drop_calls() {
+    std::list<Call> called;
+    const std::lock_guard guard(mutex_);
+    called.swap(calls_);
   }
 
  private:
@@ -67,24 +76,27 @@ class Section {
     const detail::InStreamWork inside;
     auto& [section, fn] = *static_cast<Call*>(call);
     try {
-      std::exchange(fn, nullptr)();
+      fn();
     } catch (...) {
       section->fail(std::current_exception());
     }
   }
 
-  std::mutex mutex_;  // guards error_ and checks_; checks are called while it is held
+  std::mutex mutex_;  // guards error_, checks_ and the end of calls_; checks are called while it is held
   std::exception_ptr error_;
   std::vector<std::function<void()>> checks_;
-  std::deque<Call> calls_;  // a deque, since CUDA holds the addresses of its elements
+  std::list<Call> calls_;  // a list, since CUDA holds the addresses of its elements; most sections have none
 };
 
 class CudaEvent final : public Event {
  public:
-  explicit CudaEvent(Device device) {
+  explicit CudaEvent(Device device) : device_(device) {
     check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags", device);
   }
-  ~CudaEvent() override { succeeds(cudaEventDestroy(event_)); }
+  ~CudaEvent() override {
+    const detail::CurrentDevice scope(device_.index);
+    succeeds(cudaEventDestroy(event_));
+  }
   cudaEvent_t handle() const { return event_; }
 
   // Keeps the section that this recording ends until the next recording of the event. By then the section's
@@ -94,8 +106,10 @@ class CudaEvent final : public Event {
     next_generation();
   }
   std::exception_ptr error() const { return section_->error(); }
+  void drop_calls() const { section_->drop_calls(); }
 
  private:
+  const Device device_;
   cudaEvent_t event_ = nullptr;
   std::unique_ptr<Section> section_;
 };
@@ -105,8 +119,10 @@ class CudaStream final : public Stream {
   CudaStream(Device device, Lane lane) : Stream(device, lane), section_(std::make_unique<Section>()) {
     begin();
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
+    detail::gpu_stream_begins(stream_, device.index);
   }
   ~CudaStream() override {
+    const detail::CurrentDevice scope(device().index);
     succeeds(cudaStreamSynchronize(stream_));
     detail::gpu_stream_ends(stream_);
     succeeds(cudaStreamDestroy(stream_));
@@ -127,6 +143,7 @@ class CudaStream final : public Stream {
 
   void begin() override {
     check(cudaSetDevice(device().index), "cudaSetDevice", device());
+    detail::device_in_use = device().index;
     cudaGetLastError();  // drops an error of an earlier call on this thread, which is not this op's
   }
 
@@ -144,7 +161,8 @@ class CudaStream final : public Stream {
     auto next = std::make_unique<Section>();
     if (const cudaError_t status = cudaEventRecord(recorded.handle(), stream_); status != cudaSuccess) {
       succeeds(cudaStreamSynchronize(stream_));
-      lost_.push_back(std::exchange(section_, std::move(next)));
+      next.swap(section_);
+      if (next->has_calls()) lost_.push_back(std::move(next));
       throw error_of(status, "cudaEventRecord", device());
     }
     recorded.recorded(std::exchange(section_, std::move(next)));
@@ -169,13 +187,22 @@ class CudaStream final : public Stream {
 
   bool poll(Event& event, std::uint64_t generation, std::exception_ptr& error) noexcept override {
     if (generation < event.generation()) return true;
+    // The thread is the engine's, or issues an op (GpuCalls). Its state is set when it has to change alone.
+    thread_local constinit int current = -1;
+    if (current < 0) {
+      cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;  // see OutsideCaptures
+      succeeds(cudaThreadExchangeStreamCaptureMode(&mode));
+    }
+    if (std::exchange(current, device().index) != device().index) succeeds(cudaSetDevice(device().index));
     const auto& asked = static_cast<CudaEvent&>(event);
     const cudaError_t status = cudaEventQuery(asked.handle());
     if (!succeeds(status)) {
-      if (status == cudaErrorNotReady) return false;
+      // The second one is a refusal for the sake of a capture.
+      if (status == cudaErrorNotReady || status == cudaErrorStreamCaptureUnsupported) return false;
       // Unless the GPU is lost, the work may still run, and use memory that is freed when the op is done.
       succeeds(cudaEventSynchronize(asked.handle()));
     }
+    if (status == cudaSuccess) asked.drop_calls();
     error = asked.error();
     if (!error && status != cudaSuccess) {
       error = std::make_exception_ptr(error_of(status, "work enqueued", device()));
@@ -186,13 +213,17 @@ class CudaStream final : public Stream {
  private:
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<Section> section_;  // host functions enqueued since the last recording
-  // Sections that could not be recorded: after that error CUDA may or may not call their functions.
+  // Sections with functions that could not be recorded: after that error CUDA may or may not call their functions.
   std::vector<std::unique_ptr<Section>> lost_;
 };
 
 }  // namespace
 
 int gpu_count() {
+  if (detail::forked_with_cuda())
+    throw Error(
+        "GPUs cannot be used in a process that was forked after its parent has used one: start it anew "
+        "(in Python with multiprocessing's spawn)");
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess) return count;
@@ -205,7 +236,21 @@ int gpu_count() {
 
 namespace detail {
 
+GpuCalls::GpuCalls(Device device) {
+  if (device.kind != DeviceKind::cuda) return;
+  device_before_ = current_device();
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  if (succeeds(cudaThreadExchangeStreamCaptureMode(&mode))) capture_mode_before_ = mode;
+}
+GpuCalls::~GpuCalls() {
+  restore_device(device_before_);
+  if (capture_mode_before_ < 0) return;
+  auto mode = static_cast<cudaStreamCaptureMode>(capture_mode_before_);
+  succeeds(cudaThreadExchangeStreamCaptureMode(&mode));
+}
+
 std::unique_ptr<Stream> make_gpu_stream(Device device, Lane lane) {
+  const GpuCalls scope(device);
   if (const int count = gpu_count(); device.index >= count) {
     throw Error(device.to_string() + ": this machine has " + std::to_string(count) +
                 (count == 1 ? " GPU" : " GPUs"));
