@@ -18,7 +18,7 @@
 namespace heddle::emulated_gpu {
 namespace {
 
-std::atomic<std::uint64_t> call_count{0}, wait_count{0};
+std::atomic<std::uint64_t> call_count{0}, query_count{0}, wait_count{0};
 std::atomic<int> device_errors[kMostDevices];
 std::atomic<int> working[kMostDevices];
 
@@ -42,9 +42,11 @@ void await_rest(int device) noexcept {
   while (working[device] > 0) std::this_thread::yield();
 }
 
+bool asks_for_event(const char* name) { return std::strcmp(name, "cudaEventQuery") == 0; }
+
 cudaError_t injected(const char* name) {
   const std::lock_guard guard(injection_mutex);
-  const bool is_query = std::strcmp(name, "cudaEventQuery") == 0;
+  const bool is_query = asks_for_event(name);
   if (fail_among != Calls::all && is_query != (fail_among == Calls::event_queries)) return cudaSuccess;
   if (fail_in == 0 || --fail_in > 0) return cudaSuccess;
   injecting = false;
@@ -121,6 +123,7 @@ cudaError_t begin_call(const char* name) noexcept {
   runtime();
   if (in_host_function) return cudaErrorNotPermitted;
   ++call_count;
+  if (asks_for_event(name)) ++query_count;
   return injecting ? injected(name) : cudaSuccess;
 }
 
@@ -172,7 +175,14 @@ Working::~Working() { --working[device_]; }
 InHostFunction::InHostFunction() noexcept { in_host_function = true; }
 InHostFunction::~InHostFunction() { in_host_function = false; }
 
-std::uint64_t calls() { return call_count; }
+std::uint64_t calls(Calls among) {
+  const std::uint64_t queries = query_count;
+  return among == Calls::event_queries ? queries : call_count - (among == Calls::others ? queries : 0);
+}
+std::uint64_t graph_launches() {
+  const std::lock_guard guard(runtime().mutex);
+  return runtime().graph_launches;
+}
 std::uint64_t host_waits() { return wait_count; }
 
 void fail_call(std::uint64_t k, cudaError_t error, bool sticky, Calls among) {

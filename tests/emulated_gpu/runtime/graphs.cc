@@ -3,11 +3,15 @@
 #include <cstring>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "runtime/runtime.h"
 
 namespace heddle::emulated_gpu {
 namespace {
+
+// Which captures refuse calls of this thread that CUDA calls unsafe.
+constinit thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
 
 std::uint64_t this_thread() {
   static std::atomic<std::uint64_t> threads{0};
@@ -148,10 +152,12 @@ void refuse_in_capture(CUstream_st& stream) {
 }
 
 void refuse_unsafe_call() {
+  if (thread_mode == cudaStreamCaptureModeRelaxed) return;
   for (const auto& capture : runtime().captures) {
     const bool same_thread = capture->thread == this_thread();
-    const bool refuses = capture->mode == cudaStreamCaptureModeGlobal ||
-                         (capture->mode == cudaStreamCaptureModeThreadLocal && same_thread);
+    const bool refuses =
+        (capture->mode == cudaStreamCaptureModeGlobal && thread_mode == cudaStreamCaptureModeGlobal) ||
+        (capture->mode != cudaStreamCaptureModeRelaxed && same_thread);
     if (!refuses) continue;
     capture->valid = false;
     throw Failure{cudaErrorStreamCaptureUnsupported};
@@ -225,6 +231,13 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
     end_capture(capture);
     require(status == cudaSuccess, status);
     *graph = keep(std::move(capture->graph));
+  });
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  return call("cudaThreadExchangeStreamCaptureMode", [&] {
+    require(mode, cudaErrorInvalidValue);
+    std::swap(*mode, thread_mode);
   });
 }
 
@@ -315,6 +328,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t on) {
     CUstream_st& stream = stream_of(on);
     CUgraphExec_st& executable = executable_of(handle);
     refuse_in_capture(stream);
+    ++runtime().graph_launches;
     // Launches of one executable graph run one after another.
     if (executable.last) wait_in_stream(stream, executable.last);
     const std::uint64_t seed = runtime().settings.seed;

@@ -10,6 +10,7 @@
 #include <heddle/error.h>
 #include <heddle/gpu_memory.h>
 
+#include "stream/cuda/recorder.h"
 #include "stream/cuda/status.h"
 #include "stream/gpu.h"
 
@@ -184,6 +185,7 @@ std::string gpu_refusal(Device device) {
 }
 
 std::byte* gpu_allocate(Stream& stream, Stream& owner, std::size_t bytes) {
+  if (detail::records_on(stream)) return detail::allocate_recorded(bytes);
   return allocate_on(static_cast<cudaStream_t>(stream.native()), static_cast<cudaStream_t>(owner.native()),
                      owner.device().index, bytes);
 }
@@ -199,7 +201,9 @@ std::byte* gpu_allocate_for_all(Stream& owner, std::size_t bytes) {
   return memory;
 }
 
-void gpu_free(std::byte* memory) noexcept { free_on({}, memory); }
+void gpu_free(std::byte* memory) noexcept {
+  if (!detail::free_recorded(memory)) free_on({}, memory);
+}
 
 GpuMemoryStats gpu_memory_stats(Device device) {
   if (device.kind == DeviceKind::cpu_pinned) return pinned_stats();
