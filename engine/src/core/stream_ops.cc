@@ -283,10 +283,11 @@ Fence StreamOps::enqueue(OpNode* op, int worker, const std::vector<Dependency>& 
   };
   Issuer& issuer = op->extra->on->issuer;
   if (replays(*op)) {
-    return issuer.issue(after, body, [op, trace_end](std::exception_ptr own, const VarFailures& inherited) {
-      trace_end();
-      return graph_op_outcome(*op, std::move(own), inherited);
-    });
+    return issuer.issue_several(after, body,
+                                [op, trace_end](std::exception_ptr own, const VarFailures& inherited) {
+                                  trace_end();
+                                  return graph_op_outcome(*op, std::move(own), inherited);
+                                });
   }
   return issuer.issue(
       after, body, [this, op, trace_end](std::exception_ptr own, const std::vector<FailurePtr>& inherited) {

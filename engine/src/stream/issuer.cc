@@ -72,8 +72,8 @@ Fence Issuer::make_fence(const std::vector<Dependency>& after) {
   return fence;
 }
 
-void Issuer::issue(const Fence& fence, const std::vector<Dependency>& after,
-                   const std::function<void(Stream&)>& body) {
+void Issuer::issue_with(const Fence& fence, const std::vector<Dependency>& after,
+                        const std::function<void(Stream&)>& body) {
   fence->own_ = enqueue(newest_elsewhere(after), body);
   try {
     stream_->record(*fence->event_);
@@ -88,15 +88,15 @@ Fence Issuer::issue(const std::vector<Dependency>& after, const std::function<vo
                     Outcome outcome) {
   Fence fence = make_fence(after);
   fence->outcome_ = std::move(outcome);
-  issue(fence, after, body);
+  issue_with(fence, after, body);
   return fence;
 }
 
-Fence Issuer::issue(const std::vector<Dependency>& after, const std::function<void(Stream&)>& body,
-                    OutcomeOfVars outcome) {
+Fence Issuer::issue_several(const std::vector<Dependency>& after, const std::function<void(Stream&)>& body,
+                            OutcomeOfVars outcome) {
   Fence fence = make_fence(after);
   fence->outcome_of_vars_ = std::move(outcome);
-  issue(fence, after, body);
+  issue_with(fence, after, body);
   return fence;
 }
 

@@ -6,6 +6,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include <heddle/log.h>
 #include <heddle/stream_ops.h>
 
+#include "arguments.h"
 #include "schedulers.h"
 #include "stepped.h"
 
@@ -132,10 +134,10 @@ TEST_CASE("an op whose work cannot be recorded is left out, and the others are r
 
 TEST_CASE("an op that throws while its work is recorded fails nothing, and the log says so once") {
   std::vector<std::string> lines;
-  set_log([&](const std::string& line) { lines.push_back(line); });
+  set_log([&](std::string_view line) { lines.emplace_back(line); });
   {
     Stepped s;
-    const Var x = s.engine.new_var(), y = s.engine.new_var();
+    const Var x = s.engine.new_var();
     int in_x = 0;
     std::vector<Recorded> ops;
     for (int i = 0; i < 4; ++i) ops.push_back(recorded_work([&] { ++in_x; }));
