@@ -206,7 +206,10 @@ std::vector<std::string> take_problems() {
 }
 
 void revive(int device) {
-  if (has_failed(device)) forget_freed(device);
+  if (has_failed(device)) {
+    await_device(device);  // its work does nothing as long as it has failed
+    forget_freed(device);
+  }
   device_errors[device] = cudaSuccess;
 }
 
