@@ -12,6 +12,7 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/check.h>
 #include <heddle/elementwise.h>
 #include <heddle/engine.h>
 #include <heddle/gpu_memory.h>
@@ -51,12 +52,13 @@ std::uint64_t calls_of_launch(int ops) {
   for (int i = 0; i < 4; ++i) graph.launch();
   engine.wait_all();
   const std::uint64_t after = emulated_gpu::calls(emulated_gpu::Calls::others);
-  CHECK(replays() == replayed + 4);
+  CHECK((check::enabled() || replays() == replayed + 4));
   CHECK(values_of(y) == values_of(chain(x, ops)));
   return (after - before) / 4;
 }
 
 TEST_CASE("launches of a chain of any length make the same few calls of CUDA") {
+  if (check::enabled()) return;  // the access checker looks at functions, which are called then
   const std::uint64_t calls = calls_of_launch(50);
   CHECK(calls <= 3);  // the device is set, the graph launched, an event recorded
   CHECK(calls_of_launch(5) == calls);
@@ -90,7 +92,7 @@ TEST_CASE("products, reductions and scans, which take scratch memory, are record
       engine.wait_all();
       CHECK(gpu_memory_stats(gpu(0)).in_use > in_use);
     }
-    CHECK(replays() >= before + 3);
+    CHECK((check::enabled() || replays() >= before + 3));
     CHECK(values_of(y) == expected_y);
     CHECK(values_of(z) == expected_z);
     engine.wait_all();
@@ -160,7 +162,7 @@ TEST_CASE("a graph over the CPU and two GPUs gives the bits of calls, also if it
     for (int i = 0; i < kLaunches; ++i) graph.launch();
     graph = Graph();
     CHECK(values_of(m).values == expected.values);
-    CHECK(replays() > before);
+    CHECK((check::enabled() || replays() > before));
   }
   CHECK(problems() == "");
 }
