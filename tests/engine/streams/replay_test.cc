@@ -230,7 +230,7 @@ struct Vars {
 
 // kinds: 0 to 5 on a stream, recordable unless 5; 6, 7 on the CPU; 8 fails when it is called, 9 when its work runs.
 void push(Engine& engine, const std::array<Stream*, 2>& streams, Vars& vars, const Program::Op& op,
-          int& called) {
+          int& calls) {
   const auto compute = [&values = vars.values, op] {
     values[op.to] =
         (op.overwrites ? 1 : values[op.to] * 5) + values[op.from] * 3 + values[op.other] + op.kind;
