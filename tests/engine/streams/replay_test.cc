@@ -230,7 +230,7 @@ struct Vars {
 
 // kinds: 0 to 5 on a stream, recordable unless 5; 6, 7 on the CPU; 8 fails when it is called, 9 when its work runs.
 void push(Engine& engine, const std::array<Stream*, 2>& streams, Vars& vars, const Program::Op& op,
-          int& calls) {
+          std::atomic<int>& calls) {
   const auto compute = [&values = vars.values, op] {
     values[op.to] =
         (op.overwrites ? 1 : values[op.to] * 5) + values[op.from] * 3 + values[op.other] + op.kind;
@@ -258,7 +258,7 @@ struct Outcome {
 };
 
 Outcome run(Engine& engine, const std::array<Stream*, 2>& streams, std::uint64_t seed, bool captured,
-            int& calls) {
+            std::atomic<int>& calls) {
   Program program(seed);
   Vars vars(engine);
   const auto body = [&] {
@@ -288,7 +288,7 @@ Outcome run(Engine& engine, const std::array<Stream*, 2>& streams, std::uint64_t
 }
 
 TEST_CASE("random graphs leave the values and errors of pushing their ops") {
-  int in_graphs = 0, in_pushes = 0;
+  std::atomic<int> in_graphs = 0, in_pushes = 0;
   for (std::uint64_t seed = 0; seed < (kSanitized ? 6 : 40); ++seed) {
     CAPTURE(seed);
     Outcome expected;
