@@ -12,6 +12,7 @@
 #include <heddle/elementwise.h>
 #include <heddle/error.h>
 #include <heddle/gpu_memory.h>
+#include <heddle/graph.h>
 #include <heddle/operator_registry.h>
 #include <heddle/ops.h>
 #include <heddle/stream_ops.h>
@@ -110,6 +111,50 @@ void ops(const Options& options) {
     });
   });
   print("small_op_end_over_memset", ended / count * 1e9, "ns", memset / ended, "cudaMemsetAsync's rate");
+  check_cuda(cudaFree(memory));
+  check_cuda(cudaStreamDestroy(stream));
+}
+
+// Launches of a captured chain of small ops, against those of a graph that CUDA has captured from as many memsets.
+void graphs(const Options& options) {
+  constexpr int kOps = 50;
+  const int count = options.count(500);
+  const NDArray x = on_gpu(256), y = on_gpu(256);
+  const Graph graph = current_engine().capture([&] {
+    for (int i = 0; i < kOps; ++i) y.assign(negative(i % 2 ? y : x));
+  });
+  const auto launches = [&](const auto& launch, const auto& wait) {
+    return median_of(options.runs, [&] {
+      return seconds_of([&] {
+        for (int i = 0; i < count; ++i) launch();
+        wait();
+      });
+    });
+  };
+  const double replayed = launches([&] { graph.launch(); }, [&] { y.wait(); }) / count;
+  const double called = launches(
+                            [&] {
+                              for (int i = 0; i < kOps; ++i) y.assign(negative(i % 2 ? y : x));
+                            },
+                            [&] { y.wait(); }) /
+                        count;
+  cudaStream_t stream = nullptr;
+  cudaGraph_t captured = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  void* memory = nullptr;
+  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  check_cuda(cudaMalloc(&memory, 1024));
+  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  for (int i = 0; i < 2 * kOps; ++i) check_cuda(cudaMemsetAsync(memory, 0, 1024, stream));
+  check_cuda(cudaStreamEndCapture(stream, &captured));
+  check_cuda(cudaGraphInstantiate(&executable, captured, 0));
+  const double bare = launches([&] { check_cuda(cudaGraphLaunch(executable, stream)); },
+                               [&] { check_cuda(cudaStreamSynchronize(stream)); }) /
+                      count;
+  print("graph_of_100_ops_called", called * 1e6, "us");
+  print("graph_of_100_ops", replayed * 1e6, "us", bare / replayed, "a CUDA graph of memsets");
+  check_cuda(cudaGraphExecDestroy(executable));
+  check_cuda(cudaGraphDestroy(captured));
   check_cuda(cudaFree(memory));
   check_cuda(cudaStreamDestroy(stream));
 }
@@ -246,8 +291,9 @@ int run(const Options& options) {
   check_cuda(cudaSetDevice(0));
   std::printf("%-34s %zu bytes an array\n", "large", options.large());
   const std::pair<const char*, void (*)(const Options&)> parts[] = {
-      {"copies", copies},         {"ops", ops},    {"kernels", kernels}, {"overlap", overlap},
-      {"allocation", allocation}, {"peers", peers}};
+      {"copies", copies},   {"ops", ops},         {"graphs", graphs},
+      {"kernels", kernels}, {"overlap", overlap}, {"allocation", allocation},
+      {"peers", peers}};
   int failed = 0;
   for (const auto& [name, part] : parts) {
     if (std::string(name).find(options.filter) == std::string::npos) continue;
@@ -268,8 +314,9 @@ int main(int argc, char** argv) {
   Options options;
   command_line::Program program(
       "gpu_bench", "Measures ops, kernels, copies and memory of gpu(0) against what CUDA does there.");
-  program.add_option("--filter", options.filter,
-                     "only parts whose name contains this: copies, ops, kernels, overlap, allocation, peers");
+  program.add_option(
+      "--filter", options.filter,
+      "only parts whose name contains this: copies, ops, graphs, kernels, overlap, allocation, peers");
   program.add_option("--runs", options.runs, "measured runs, of which the median is printed")
       .positive()
       .show_default();

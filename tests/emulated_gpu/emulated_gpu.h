@@ -30,7 +30,11 @@ Settings settings();
 // For streams made from now on; `devices` and `memory` only before the first call of CUDA.
 void configure(const Settings& settings);
 
-std::uint64_t calls();  // CUDA calls of the process so far, but cudaGetLastError and the texts of errors
+// Which calls of CUDA. How often a program asks for events depends on time.
+enum class Calls { all, event_queries, others };
+// CUDA calls of the process so far, but cudaGetLastError and the texts of errors.
+std::uint64_t calls(Calls among = Calls::all);
+std::uint64_t graph_launches();  // calls of cudaGraphLaunch that CUDA would have taken
 // How often the host has made a call that waits for a device: synchronisations, copies with pageable memory,
 // cudaFree. Since the start of the process.
 std::uint64_t host_waits();
@@ -41,9 +45,8 @@ unsigned contexts();
 int waiting_for_room();  // calls that wait now since a queue is full
 
 // The k-th call from now on (1: the next) fails with that error, and has no effect, except that it releases what it is
-// called to release. sticky: the current device then fails for good. `among`: which calls are counted for that; how often
-// a program asks for events depends on time. 0 turns it off.
-enum class Calls { all, event_queries, others };
+// called to release. sticky: the current device then fails for good. `among`: which calls are counted for that. 0 turns it
+// off.
 void fail_call(std::uint64_t k, cudaError_t error, bool sticky = false, Calls among = Calls::all);
 std::string failed_call();  // the name of the call that failed so; "" if none has yet
 

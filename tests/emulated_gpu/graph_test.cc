@@ -144,6 +144,24 @@ TEST_CASE("what a capture refuses") {
   cudaGetLastError();
 }
 
+TEST_CASE(
+    "a thread may make calls that its capture refuses, if it says so; a stream that ends ends its capture") {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  check(cudaThreadExchangeStreamCaptureMode(&mode));
+  CHECK(mode == cudaStreamCaptureModeGlobal);
+  void *memory = nullptr, *refused = nullptr;
+  check(cudaMalloc(&memory, 10));
+  check(cudaThreadExchangeStreamCaptureMode(&mode));
+  CHECK(mode == cudaStreamCaptureModeRelaxed);
+  CHECK(cudaMalloc(&refused, 10) == cudaErrorStreamCaptureUnsupported);
+  cudaGetLastError();
+  check(cudaStreamDestroy(stream));
+  check(cudaFree(memory));
+}
+
 TEST_CASE("an executable graph takes over the operations of a graph of the same shape") {
   const OnDevice<float> x(kCount);
   const TestStream stream;

@@ -11,6 +11,8 @@ std::string problems() {
 
 std::uint64_t host_waits() { return heddle::emulated_gpu::host_waits(); }
 
+std::uint64_t replays() { return heddle::emulated_gpu::graph_launches(); }
+
 void reorder(std::uint64_t seed, bool stepped, int delay) {
   heddle::emulated_gpu::Settings settings = heddle::emulated_gpu::settings();
   settings.seed = seed;

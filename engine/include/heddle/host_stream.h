@@ -37,6 +37,8 @@ class HostStream final : public Stream {
   void wait(Event& event, std::uint64_t generation) override;
   bool poll(Event& event, std::uint64_t generation, std::exception_ptr& error) noexcept override;
   bool notify(Event& event, std::uint64_t generation, const Callback& call) override;
+  std::shared_ptr<detail::WorkRecorder> record_work() override;
+  void replay(detail::RecordedWork& work) override;
 
   // The steps, for one thread at a time. Each returns true if there was something to do.
   // Takes the oldest item: does its work, or makes the recording or wait. Not a wait for an incomplete event.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <exception>
 #include <type_traits>
+#include <vector>
 
 #include <heddle/op.h>
 
@@ -24,6 +25,8 @@ struct OpTable {
   void (*skipped)(void* closure, const std::exception_ptr& why) noexcept = nullptr;
   bool immediate = false;
   std::exception_ptr (*outcome)(void* closure, const std::exception_ptr& failure) noexcept = nullptr;
+  // Whether the work that `run` would enqueue now may be enqueued from a recording, see replayer(); null: it may never.
+  bool (*replays)(void* closure, std::vector<const void*>& depends_on) = nullptr;
 };
 
 // An asynchronous op whose function object has `static constexpr bool immediate = true` needs no worker: the thread
@@ -58,6 +61,21 @@ constexpr auto ender() -> std::exception_ptr (*)(void*, const std::exception_ptr
   if constexpr (requires(F & fn, const std::exception_ptr& failure) { fn.outcome(failure); }) {
     return [](void* self, const std::exception_ptr& failure) noexcept {
       return static_cast<Op*>(self)->fn.outcome(failure);
+    };
+  } else {
+    return nullptr;
+  }
+}
+
+// If the function object of an op on a stream has a member replays(depends_on), a graph may record the work that the op
+// enqueues, and enqueue it again in later launches without calling the function. The member appends to the list all that
+// the work depends on and that may change, such as the addresses of memory; launches with the same list may have the
+// recorded work. False: not in this launch. The function must do nothing but enqueue, and its work must not be able to
+// fail unless the whole device does. Called as the function is, once that was called in an earlier launch.
+template <class Op, class F> constexpr auto replayer() -> bool (*)(void*, std::vector<const void*>&) {
+  if constexpr (requires(F & fn, std::vector<const void*> & depends_on) { fn.replays(depends_on); }) {
+    return [](void* self, std::vector<const void*>& depends_on) {
+      return static_cast<Op*>(self)->fn.replays(depends_on);
     };
   } else {
     return nullptr;

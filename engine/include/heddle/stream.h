@@ -17,6 +17,11 @@
 
 namespace heddle {
 
+namespace detail {
+class RecordedWork;
+class WorkRecorder;
+}  // namespace detail
+
 // A point in a stream's work. It may be recorded many times, each time as a new generation, and only when the
 // generation before is complete: so every older generation is complete.
 class Event {
@@ -83,6 +88,11 @@ class Stream {
     (void)event, (void)generation, (void)call;
     return false;
   }
+  // Begins to record work of this stream, which can then be enqueued many times (src/stream/recorded_work.h). Any thread.
+  // Null if the back end cannot record.
+  virtual std::shared_ptr<detail::WorkRecorder> record_work() { return nullptr; }
+  // Enqueues work that was recorded for this stream. If it throws, it has enqueued nothing.
+  virtual void replay(detail::RecordedWork& work);
 
  private:
   Device device_;

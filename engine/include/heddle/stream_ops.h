@@ -38,7 +38,8 @@ template <class F> struct StreamOp {
                                  true,
                                  skipper<StreamOp, F>(),
                                  false,
-                                 ender<StreamOp, F>()};
+                                 ender<StreamOp, F>(),
+                                 replayer<StreamOp, F>()};
 };
 
 }  // namespace detail

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "op/failure_ptr.h"
+#include "stream/fence.h"
 
 namespace heddle::detail {
 
@@ -32,6 +33,11 @@ void graph_op_issued(OpNode* op) noexcept;
 void graph_work_done(OpNode* op) noexcept;
 void graph_op_skipped(OpNode* op, FailurePtr failure) noexcept;
 void graph_op_resumes(OpNode* op) noexcept;
+
+// Called for an op that stands for a segment of a graph: something that it reads is known to have failed, so its ops are
+// issued one by one, which frees op; its work is done, and its ops leave the returned failures on the vars they mutate.
+void graph_op_divides(OpNode* op) noexcept;
+VarFailures graph_op_outcome(OpNode& op, std::exception_ptr own, const VarFailures& inherited) noexcept;
 
 // Called when all ops of a launch that issues ops on streams have completed or are issued. Releases the vars of `op`, the
 // launch. Work on streams keeps it in flight.

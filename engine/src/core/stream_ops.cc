@@ -1,11 +1,14 @@
 #include "core/stream_ops.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include <heddle/stream_ops.h>
 
 #include "core/capture.h"
 #include "core/core.h"
+#include "core/replay.h"
 #include "stream/fence_set.h"
 #include "stream/stream_work.h"
 #include "stream/streams.h"
@@ -21,7 +24,7 @@ FenceSet* fences_of(const AccessNode& access) { return access.var->fences.load(s
 FenceSet& need_fences(VarState& var) {
   FenceSet* known = var.fences.load(std::memory_order_acquire);
   if (known) return *known;
-  auto made = std::make_unique<FenceSet>();
+  auto made = std::make_unique<FenceSet>(&var);
   if (var.fences.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel))
     return *made.release();
   return *known;
@@ -66,13 +69,29 @@ void absorb_fences(const OpNode& op) {
   }
 }
 
+// Called when the work of a replayed segment is done. Leaves on each var that it mutates its own failure.
+void leave_failures(OpNode& op, const Fence& fence) {
+  const VarFailures failures = std::exchange(op.extra->replay->failures, {});
+  if (failures.empty()) return;
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    const AccessNode& access = op.accesses()[i];
+    if (!access.mutates) continue;
+    const auto failed = std::find_if(failures.begin(), failures.end(),
+                                     [&](const auto& one) { return one.first == access.var; });
+    fences_of(access)->replace_write(fence, failed == failures.end() ? nullptr : failed->second);
+  }
+}
+
 void take_if_earlier(FailurePtr& first, const FailurePtr& failure) {
   if (failure && (!first || earlier(*failure, *first))) first = failure;
 }
 
 }  // namespace
 
-Stream& stream_of(const OpNode* op) { return op->extra->on->issuer.stream(); }
+Stream& stream_of(const OpNode* op) {
+  const Replay* const replay = op->extra->replay.get();
+  return replay && replay->recorder ? *replay->recorder : op->extra->on->issuer.stream();
+}
 
 StreamOps::~StreamOps() { delete streams(); }
 
@@ -209,6 +228,7 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
   StreamLane& lane = *op->extra->on;
   std::vector<Dependency> after = fences_before(*op);
   const bool lost = is_lost(*op);
+  if (lost && replays(*op)) return graph_op_divides(op);
   if ((lost || !lane.issuer.can_wait_for(after)) && !all_done(after)) return defer(op, std::move(after));
   // skip_reason() decides, since a deadline may have been moved after is_lost(). It is not asked again.
   if (FailurePtr failure = lost ? core_.skip_reason(*op) : nullptr)
@@ -217,19 +237,9 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
   if (OpObserver* observer = core_.observer()) observer->started(*op, worker);
   const trace::Tick start = trace::on() ? trace::now() : 0;
   try {
-    fence = lane.issuer.issue(
-        after,
-        [this, op, worker](Stream&) {
-          const InsideOp inside(&core_, op, worker);
-          RunContext context{op->name, worker, op->sequence, op->group()};
-          op->table->run(closure_of(op), context, op);
-        },
-        [this, op, start](std::exception_ptr own, const std::vector<FailurePtr>& inherited) {
-          if (start) [[unlikely]]  // recorded first: later ops may begin as soon as the fence is done
-            op->extra->on->trace_done(*op, core_.trace_number, start);
-          return outcome(op, std::move(own), inherited);
-        });
-  } catch (...) {  // issue() has failed and has enqueued nothing
+    fence = enqueue(op, worker, after, start);
+  } catch (...) {  // enqueue() has failed and has enqueued nothing
+    if (replays(*op)) return graph_op_divides(op);
     return when_all_done(std::move(after), [this, op, error = std::current_exception()] {
       FailurePtr failure = core_.skip_reason(*op);
       complete_unissued(op, failure ? std::move(failure) : core_.errors.failed(*op, error));
@@ -245,14 +255,45 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
   }
   add_fence(*op, fence);
   if (OpObserver* observer = core_.observer()) observer->returned(*op);
-  const bool of_graph = op->flags & OpNode::kOfGraph;
+  const bool of_graph = op->flags & OpNode::kOfGraph, replayed = replays(*op);
   of_graph ? graph_op_issued(op) : core_.scheduler().issued(op);
-  when_done(std::move(fence), [this, op, of_graph] {
+  const auto work_done = [this, op, of_graph] {
     if (OpObserver* observer = core_.observer()) observer->completed(*op);
     if (of_graph) return graph_work_done(op);
     core_.budget.release(*op);
     core_.scheduler().stream_work_done(op);
+  };
+  if (!replayed) return when_done(std::move(fence), work_done);
+  fence->when_done([op, held = fence, work_done]() mutable {
+    leave_failures(*op, std::exchange(held, nullptr));
+    work_done();
   });
+}
+
+// Enqueues the op's work, and waits on the stream for `after`. Throws what Issuer::issue throws.
+Fence StreamOps::enqueue(OpNode* op, int worker, const std::vector<Dependency>& after, trace::Tick start) {
+  const auto body = [this, op, worker](Stream&) {
+    const InsideOp inside(&core_, op, worker);
+    RunContext context{op->name, worker, op->sequence, op->group()};
+    op->table->run(closure_of(op), context, op);
+  };
+  const auto trace_end = [this, op, start] {
+    if (start) [[unlikely]]  // recorded first: later ops may begin as soon as the fence is done
+      op->extra->on->trace_done(*op, core_.trace_number, start);
+  };
+  Issuer& issuer = op->extra->on->issuer;
+  if (replays(*op)) {
+    return issuer.issue_several(after, body,
+                                [op, trace_end](std::exception_ptr own, const VarFailures& inherited) {
+                                  trace_end();
+                                  return graph_op_outcome(*op, std::move(own), inherited);
+                                });
+  }
+  return issuer.issue(
+      after, body, [this, op, trace_end](std::exception_ptr own, const std::vector<FailurePtr>& inherited) {
+        trace_end();
+        return outcome(op, std::move(own), inherited);
+      });
 }
 
 // If what op read has failed, its own exception does not count, since op would not have run in a serial
@@ -277,13 +318,13 @@ FailurePtr StreamOps::outcome(OpNode* op, std::exception_ptr own,
 void StreamOps::announce_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept {
   std::vector<Dependency> after;
   fences.collect(true, false, after);
-  std::vector<Fence> writes;
+  std::vector<Dependency> writes;
   for (const Dependency& write : after) {
-    if (write.read) writes.push_back(write.fence);
+    if (write.read) writes.push_back(write);
   }
   when_all_done(std::move(after), [this, state, writes = std::move(writes)]() mutable {
-    for (const Fence& write : writes) {
-      if (write->failure()) state->poison = write->failure();
+    for (const Dependency& write : writes) {
+      if (FailurePtr failure = write.fence->failure(write.var)) state->poison = std::move(failure);
     }
     writes.clear();  // so that of the wait only `state` holds the failure
     announce(*state);

@@ -15,7 +15,9 @@
 namespace heddle::detail {
 
 class FenceSet;
+class FenceState;
 class Streams;
+using Fence = std::shared_ptr<FenceState>;
 struct Dependency;
 struct EngineCore;
 struct StreamLane;
@@ -58,6 +60,7 @@ class StreamOps {
   void defer(OpNode* op, std::vector<Dependency>&& after) noexcept;
   void resume(OpNode* op) noexcept;
   void issue(OpNode* op, int worker) noexcept;
+  Fence enqueue(OpNode* op, int worker, const std::vector<Dependency>& after, trace::Tick start);
   void complete_unissued(OpNode* op, FailurePtr&& failure) noexcept;
   FailurePtr outcome(OpNode* op, std::exception_ptr own, const std::vector<FailurePtr>& inherited) noexcept;
 

@@ -11,6 +11,7 @@
 #include "core/capture.h"
 #include "core/core.h"
 #include "graph/graph_state.h"
+#include "graph/segment.h"
 
 namespace heddle {
 namespace detail {
@@ -149,6 +150,7 @@ Capture::~Capture() { Recorder::current = nullptr; }
 std::shared_ptr<GraphState> Capture::finish() {
   recorder_->flatten();
   recorder_->plan_memory();
+  plan_segments(*recorder_->graph);
   return std::move(recorder_->graph);
 }
 

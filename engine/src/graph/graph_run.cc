@@ -8,6 +8,7 @@
 #include "core/capture.h"
 #include "core/core.h"
 #include "graph/graph_state.h"
+#include "graph/segment.h"
 #include "op/failure.h"
 #include "op/op_memory.h"
 #include "stream/fence_set.h"
@@ -94,31 +95,6 @@ bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
 
 void resume_op(GraphRun& run, std::uint32_t i) noexcept;
 
-// An op that stands for op i of the graph on its stream in this launch.
-OpNode* op_to_issue(GraphRun& run, std::uint32_t i) {
-  const GraphOp& of = run.graph->ops[i];
-  OpNode* op = allocate_op(run.core, of.node->access_count, sizeof(void*), true);
-  op->flags |= OpNode::kOfGraph;
-  op->access_count = of.node->access_count;
-  for (std::uint32_t at = 0; at < op->access_count; ++at) {
-    ::new (&op->accesses()[at]) AccessNode(of.node->accesses()[at]);
-    op->accesses()[at].op = op;
-  }
-  ::new (op->place()) void*(of.closure);
-  op->table = of.node->table;
-  op->name = of.name;
-  op->where = of.node->where;
-  op->sequence = run.first + i;
-  op->epoch = run.op->epoch;
-  op->extra->on = of.node->extra->on;
-  op->extra->launch = &run;
-  return op;
-}
-
-std::uint32_t index_of(const OpNode& op) {
-  return static_cast<std::uint32_t>(op.sequence - op.extra->launch->first);
-}
-
 // Runs op i when vars may be poisoned, or ops asynchronous or on streams. False if op i ends elsewhere, or perhaps has
 // ended there: it is asynchronous, on a stream or deferred.
 bool run_checked(GraphRun& run, std::uint32_t i, int worker) noexcept {
@@ -126,7 +102,7 @@ bool run_checked(GraphRun& run, std::uint32_t i, int worker) noexcept {
   op.node->sequence = run.first + i;
   if (run.graph->streams) {
     StreamOps& streams = run.core->stream_ops;
-    if (is_on_stream(*op.node)) return streams.issue_in_turn(op_to_issue(run, i), worker), false;
+    if (is_on_stream(*op.node)) return streams.issue_in_turn(op_to_issue(run, i, worker), worker), false;
     if (streams.defer_in_launch(*op.node, [&run, i] { resume_op(run, i); })) return false;
   }
   if (const FailurePtr cause = run.graph->core->stream_ops.failure_of_reads(*op.node)) {
@@ -224,7 +200,7 @@ void go_on(GraphRun& run, std::uint32_t next) noexcept {
 // For Scheduler::naive: runs the ops in push order and waits for each asynchronous one, and for the work of each one on
 // a stream.
 void run_in_order(GraphRun& run) noexcept {
-  for (std::uint32_t i = 0; i < run.graph->size(); ++i) {
+  for (std::uint32_t i = 0; i < run.graph->size(); i = end_of(*run.graph, i)) {
     const std::uint32_t before = run.left.load(std::memory_order_relaxed);
     if (run_op(run, i, 0)) {
       end_memory(*run.graph, i);
@@ -365,13 +341,16 @@ void set_up_parallel(GraphRun& run) {
   graph.ready.clear();
   for (std::uint32_t i = graph.size(); i-- > 0;) {
     graph.waiting[i].store(graph.before[i], std::memory_order_relaxed);
-    if (graph.before[i] == 0) graph.ready.push_back(i);
+    if (graph.before[i] == 0 && first_of(graph, i) == i) graph.ready.push_back(i);
   }
   run.active_threads = 1;
 }
 
-// Call when op i has ended elsewhere. Afterwards the launch may have ended.
+// Call when an op has ended elsewhere: op i of the graph, or the segment whose last op that is. Afterwards the launch may
+// have ended.
 void end_elsewhere(GraphRun& run, std::uint32_t i) noexcept {
+  if (i + 1 < end_of(*run.graph, i))  // the ops of the segment are issued one by one
+    return run.core->stream_ops.issue_in_turn(single_op_to_issue(run, i + 1), this_thread_state.worker);
   if (run.core->options.scheduler == Scheduler::naive) {
     EngineCore* const core = run.core;
     run.left.fetch_sub(1, std::memory_order_acq_rel);
@@ -442,7 +421,8 @@ void launch_graph(OpNode* op, GraphRun& run) noexcept {
   // run_checked() sets.
   run.check_errors =
       graph.async || graph.streams || checking.load(std::memory_order_relaxed) || any_poison(graph);
-  run.left = graph.size();
+  plan_segments(graph);
+  run.left = units(graph);
   run.open = true;
   run.began = graph_clock();
   const int worker = this_thread_state.worker;
@@ -490,12 +470,12 @@ void graph_op_issued(OpNode* op) noexcept {
   GraphRun& run = *op->extra->launch;
   run.work.fetch_add(1, std::memory_order_relaxed);
   set_poison(*op, nullptr);
-  if (run.core->options.scheduler != Scheduler::naive) end_elsewhere(run, index_of(*op));
+  if (run.core->options.scheduler != Scheduler::naive) end_elsewhere(run, last_index_of(*op));
 }
 
 void graph_work_done(OpNode* op) noexcept {
   GraphRun& run = *op->extra->launch;
-  const std::uint32_t i = index_of(*op);
+  const std::uint32_t i = last_index_of(*op);
   free_op(op);
   op_memory_flush();  // this thread may never free another op
   const bool naive = run.core->options.scheduler == Scheduler::naive;

@@ -62,6 +62,8 @@ struct UsedMemory {
   std::atomic<std::uint32_t> left;  // of these ops, how many are not done in the launch that runs
 };
 
+struct Segments;
+
 struct GraphState {
   GraphState(EngineCore* of, const char* graph_name, std::source_location captured);
   ~GraphState();
@@ -80,11 +82,12 @@ struct GraphState {
   // Op i is one of the last ops that use memories[ended[first_ended[i] .. first_ended[i + 1]]]. Empty without memories.
   std::vector<std::uint32_t> ended, first_ended;
   std::deque<UsedMemory> memories;
-  std::vector<std::uint32_t> before;  // for each op: the number of ops that it directly follows
-  bool async = false;                 // whether the graph has asynchronous ops
-  bool streams = false;               // whether the graph has ops on streams
-  bool cpu = false;                   // whether the graph has ops that run on the CPU
-  bool chain = false;                 // whether no two ops of the graph can run at once
+  std::vector<std::uint32_t> before;   // for each op: the number of ops that it directly follows
+  bool async = false;                  // whether the graph has asynchronous ops
+  bool streams = false;                // whether the graph has ops on streams
+  bool cpu = false;                    // whether the graph has ops that run on the CPU
+  bool chain = false;                  // whether no two ops of the graph can run at once
+  std::unique_ptr<Segments> segments;  // see segment.h; null without ops on streams
   std::vector<std::shared_ptr<SlotCell>> slots;
   std::vector<std::shared_ptr<const void>> values;  // the slots' values; null: not set
   std::vector<std::function<SlotValue()>>

@@ -6,7 +6,6 @@
 #include <exception>
 #include <memory>
 #include <source_location>
-#include <string>
 
 #include <heddle/op_table.h>
 
@@ -37,20 +36,21 @@ struct BlockedPush {
 // Fields of ops that are asynchronous, waits, launches, on a stream, or pushed with options.
 struct OpExtra {
   EngineCore* core = nullptr;
-  std::atomic<std::uint32_t> parts{2};   // how many of function and Completion have not ended
-  bool dropped = false;                  // whether the Completion was destroyed unused
-  std::exception_ptr thrown;             // exception out of the op's function
-  std::exception_ptr reported;           // error passed to the Completion
-  std::shared_ptr<WaitState> wait;       // set for OpKind::wait
-  StreamLane* on = nullptr;              // stream on which the op is issued; null: it runs on the CPU
-  trace::Tick started = 0;               // for the trace: when the op's function was called; 0: not recorded
-  std::uint32_t lane = 0;                // for the trace: the lane on which the function was called
-  std::unique_ptr<BlockedPush> blocked;  // for the trace: the push's wait for room; null once the op runs
-  std::uint64_t numbers = 1;             // how many sequence numbers the op takes: a launch one for each op
-  GraphRun* launch = nullptr;            // set for an op of a graph: the launch that it runs in
-  GraphState* graph = nullptr;           // set for a launch: its graph
-  bool issues = false;                   // set for a launch whose graph has ops on streams
-  OpNode* then = nullptr;                // set for a launch: the graph's next launch, which gets its vars
+  std::atomic<std::uint32_t> parts{2};    // how many of function and Completion have not ended
+  bool dropped = false;                   // whether the Completion was destroyed unused
+  std::exception_ptr thrown;              // exception out of the op's function
+  std::exception_ptr reported;            // error passed to the Completion
+  std::shared_ptr<WaitState> wait;        // set for OpKind::wait
+  StreamLane* on = nullptr;               // stream on which the op is issued; null: it runs on the CPU
+  trace::Tick started = 0;                // for the trace: when the op's function was called; 0: not recorded
+  std::uint32_t lane = 0;                 // for the trace: the lane on which the function was called
+  std::unique_ptr<BlockedPush> blocked;   // for the trace: the push's wait for room; null once the op runs
+  std::uint64_t numbers = 1;              // how many sequence numbers the op takes: a launch one for each op
+  GraphRun* launch = nullptr;             // set for an op of a graph: the launch that it runs in
+  std::shared_ptr<struct Replay> replay;  // for an op of a graph: see core/replay.h
+  GraphState* graph = nullptr;            // set for a launch: its graph
+  bool issues = false;                    // set for a launch whose graph has ops on streams
+  OpNode* then = nullptr;                 // set for a launch: the graph's next launch, which gets its vars
   OpNode* holder = nullptr;             // set for a launch that got its vars (hand_over()): the chain's first
   std::atomic<std::uint32_t> users{1};  // the op itself, and the launches whose holder it is
   PushOptions push_options;
@@ -59,9 +59,9 @@ struct OpExtra {
 // One cache line. `next` and `kind` are QueueNode's.
 struct OpNode : QueueNode {
   OpNode() : QueueNode(OpKind::user) {}
-  // kPrepared: a PreparedState*, with one reference, stands in place of the closure. kAlone: a block of its own, see
-  // op_memory.h. kBrief: Access::brief. kOfGraph: issued in a launch; in place of the closure is a pointer to the graph's.
-  // Not bit-fields: initialising one reads its byte, which may be in the cache of the core that ran the last op here.
+  // kPrepared: a PreparedState*, with one reference, is in place of the closure. kAlone: see op_memory.h. kBrief:
+  // Access::brief. kOfGraph: issued in a launch; in place of the closure is a pointer to the graph's. Not bit-fields:
+  // initialising one reads its byte, which may be in the cache of the core that ran the last op here.
   static constexpr std::uint8_t kPrepared = 1, kAlone = 2, kBrief = 4, kOfGraph = 8;
   std::uint8_t flags = 0;
   static constexpr std::uint8_t kEpochOfEntry = 2;

@@ -46,15 +46,41 @@ void FenceState::arrive(Fence& held) {
     complete_fence(std::exchange(held, nullptr));
 }
 
-void FenceState::complete_fence(Fence self) {
-  {
-    std::vector<FailurePtr> inherited;
-    for (const Fence& read : self->reads_) {
-      if (read->failure()) inherited.push_back(read->failure());
-    }
-    self->reads_.clear();  // without this, a fence would keep all earlier ones alive
-    self->failure_ = std::exchange(self->outcome_, nullptr)(std::exchange(self->own_, nullptr), inherited);
+void FenceState::find_failures() {
+  VarFailures of_vars;
+  for (const Dependency& read :
+       std::exchange(reads_, {})) {  // a fence that kept them would keep all earlier ones alive
+    if (FailurePtr failure = read.fence->failure(read.var))
+      of_vars.emplace_back(read.var, std::move(failure));
   }
+  std::exception_ptr own = std::exchange(own_, nullptr);
+  if (outcome_of_vars_) {
+    failures_of_vars_ = std::exchange(outcome_of_vars_, nullptr)(std::move(own), of_vars);
+    return;
+  }
+  std::vector<FailurePtr> inherited;
+  for (auto& [var, failure] : std::exchange(of_vars, {})) inherited.push_back(std::move(failure));
+  failure_ = std::exchange(outcome_, nullptr)(std::move(own), inherited);
+}
+
+FailurePtr FenceState::failure(const void* var) const {
+  if (failures_of_vars_.empty()) [[likely]]
+    return failure_;
+  for (const auto& [of, failure] : failures_of_vars_) {
+    if (of == var) return failure;
+  }
+  return nullptr;
+}
+
+Fence FenceState::done_with(const FenceState& fence, FailurePtr failure) {
+  auto made = std::make_shared<FenceState>(*fence.stream_, fence.ticket_, nullptr);
+  made->failure_ = std::move(failure);
+  made->done_->store(true, std::memory_order_release);
+  return made;
+}
+
+void FenceState::complete_fence(Fence self) {
+  self->find_failures();
   self->pool_->give_back(self->event_);
   std::vector<std::function<void()>> waiters;
   {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <heddle/stream.h>
@@ -24,13 +25,18 @@ using Fence = std::shared_ptr<FenceState>;
 // A fence that an op has to come after, and how the op depends on it.
 struct Dependency {
   Fence fence;
-  bool read = false;  // true: the op reads what the fence's op wrote, and inherits its failure
+  bool read = false;          // true: the op reads what the fence's op wrote, and inherits its failure
+  const void* var = nullptr;  // the var through which it does; null: not known
 };
 
 // Computes the failure with which an op ends, and which it leaves on the vars that it mutates: `own` is what its work
 // threw, `inherited` the failures of what it read. Called once, on any thread, with no lock held, before the fence is
 // done.
 using Outcome = std::function<FailurePtr(std::exception_ptr own, const std::vector<FailurePtr>& inherited)>;
+
+// The same for a fence that stands for several ops, which leave different failures on their vars.
+using VarFailures = std::vector<std::pair<const void*, FailurePtr>>;
+using OutcomeOfVars = std::function<VarFailures(std::exception_ptr own, const VarFailures& inherited)>;
 
 // Whether a fence is done, for code that does not keep the fence alive.
 using DoneFlag = std::shared_ptr<const std::atomic<bool>>;
@@ -48,7 +54,10 @@ class FenceState {
   std::uint64_t ticket() const { return ticket_; }
   bool done() const { return done_->load(std::memory_order_acquire); }
   DoneFlag done_flag() const { return done_; }
-  const FailurePtr& failure() const { return failure_; }  // valid once the fence is done
+  // Valid once the fence is done. Of a fence of several ops: the failure that they have left on `var`.
+  FailurePtr failure(const void* var = nullptr) const;
+  // A fence in place of one that is done, with that failure.
+  static Fence done_with(const FenceState& fence, FailurePtr failure);
 
   // Work that is enqueued on `waiter` from now on runs after this fence. Does nothing if the fence is done.
   // Throws what Stream::wait throws.
@@ -65,6 +74,7 @@ class FenceState {
   friend class Issuer;
   friend void when_done(Fence&& fence, std::function<void()> fn);
   bool calls_back(std::function<void()>& fn);
+  void find_failures();
   static void arrive(Fence& held);
   static void complete_fence(Fence self);
 
@@ -76,10 +86,12 @@ class FenceState {
   bool recorded_ = true;  // false: record() has waited for the work instead
   EventPool* pool_ = nullptr;
   Outcome outcome_;
-  std::vector<Fence> reads_;
+  OutcomeOfVars outcome_of_vars_;  // in place of outcome_ if the fence stands for several ops
+  std::vector<Dependency> reads_;
   std::exception_ptr own_;
   std::atomic<std::size_t> remaining_{1};  // conditions that do not hold yet for being done, see arrive()
-  FailurePtr failure_;                     // written before done_ is set
+  FailurePtr failure_;                     // this and the next are written before done_ is set
+  VarFailures failures_of_vars_;
   const std::shared_ptr<std::atomic<bool>> done_ = std::make_shared<std::atomic<bool>>(false);
   std::mutex mutex_;  // guards waiters_ and the change of done_; nothing else is locked while it is held
   std::vector<std::function<void()>> waiters_;

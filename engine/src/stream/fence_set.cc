@@ -36,19 +36,25 @@ void FenceSet::set_write(const Fence& fence) {
 
 void FenceSet::clear() { set_write(nullptr); }
 
+void FenceSet::replace_write(const Fence& fence, FailurePtr failure) {
+  Fence replaced = failure ? FenceState::done_with(*fence, std::move(failure)) : nullptr;
+  std::lock_guard guard(lock_);
+  if (write_ == fence) write_.swap(replaced);  // what it held is freed outside the lock
+}
+
 void FenceSet::collect(bool reads, bool mutates, std::vector<Dependency>& into) {
   std::vector<Fence> dropped;  // `dropped` is freed outside the lock
   std::lock_guard guard(lock_);
   if (write_) {
     const bool done = write_->done();
-    const bool failed = done && write_->failure();
-    if (!done || (failed && reads)) into.push_back({write_, reads});
+    const bool failed = done && write_->failure(var_);
+    if (!done || (failed && reads)) into.push_back({write_, reads, var_});
     if (done && !failed) dropped.push_back(std::move(write_));
   }
   auto add_pending = [&](const WeakFence& known) {
     Fence fence = known.pending();
     if (!fence) return false;
-    into.push_back({std::move(fence), false});
+    into.push_back({std::move(fence), false, var_});
     return true;
   };
   if (mutates) std::erase_if(reads_, [&](const WeakFence& read) { return !add_pending(read); });
@@ -56,7 +62,7 @@ void FenceSet::collect(bool reads, bool mutates, std::vector<Dependency>& into) 
 
 FailurePtr FenceSet::failure() const {
   std::lock_guard guard(lock_);
-  return write_ && write_->done() ? write_->failure() : nullptr;
+  return write_ && write_->done() ? write_->failure(var_) : nullptr;
 }
 
 // writing() and busy() free no fence, since their callers hold locks.
@@ -74,7 +80,7 @@ bool FenceSet::busy() const {
 bool FenceSet::state_in_child(FailurePtr& failure) const {
   std::unique_lock lock(lock_, std::try_to_lock);
   if (!lock || (write_ && !write_->done())) return false;
-  failure = write_ ? write_->failure() : nullptr;
+  failure = write_ ? write_->failure(var_) : nullptr;
   return true;
 }
 

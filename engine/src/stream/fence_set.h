@@ -16,12 +16,19 @@ namespace heddle::detail {
 // stream replaces the earlier ones.
 class FenceSet {
  public:
+  // `var`: whose fences these are. Fences that stand for several ops are asked by it.
+  explicit FenceSet(const void* var = nullptr) : var_(var) {}
+
   // An op was issued: add_read if it only reads the var, set_write if it mutates it.
   void add_read(const Fence& fence);
   void set_write(const Fence& fence);
 
   // An op on the CPU has overwritten the var, after all fences that collect() gave it.
   void clear();
+
+  // `fence`, of several ops, is done, and has left `failure` on the var, or none. From now on no var keeps the failures
+  // of the others.
+  void replace_write(const Fence& fence, FailurePtr failure);
 
   // Appends the fences that an op with that access to the var has to come after. If the op reads the var, the
   // fence of the last write is appended also if that write has failed.
@@ -56,6 +63,7 @@ class FenceSet {
     DoneFlag done_;
   };
 
+  const void* const var_;
   mutable SpinLock lock_;  // guards all below; nothing else is locked while it is held
   Fence write_;
   std::vector<WeakFence> reads_;  // reads since the last write, at most one for each stream

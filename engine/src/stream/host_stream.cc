@@ -6,6 +6,7 @@
 #include <heddle/error.h>
 #include <heddle/host_stream.h>
 
+#include "stream/recorded_work.h"
 #include "stream/stream_work.h"
 
 namespace heddle {
@@ -84,6 +85,33 @@ HostStreamOptions checked(HostStreamOptions options) {
 
 }  // namespace
 
+namespace {
+
+// The functions that replay() enqueues.
+struct HostWork : detail::RecordedWork {
+  std::vector<std::function<void()>> steps;
+};
+
+class HostRecorder final : public detail::WorkRecorder {
+ public:
+  explicit HostRecorder(const Stream& of) : stream_(of.device(), of.lane()) {}
+  Stream& stream() override { return stream_; }
+  std::shared_ptr<detail::RecordedWork> finish() override { return std::move(stream_.work); }
+
+ private:
+  struct Recording final : detail::RecorderStream {
+    using RecorderStream::RecorderStream;
+    void enqueue(std::function<void()> fn) override { work->steps.push_back(std::move(fn)); }
+    void copy(void* to, const void* from, std::size_t bytes) override {
+      work->steps.emplace_back([=] { std::memcpy(to, from, bytes); });
+    }
+    std::shared_ptr<HostWork> work = std::make_shared<HostWork>();
+  };
+  Recording stream_;
+};
+
+}  // namespace
+
 HostStream::HostEvent& HostStream::ours(Event& event, const char* what) {
   if (auto* host = dynamic_cast<HostEvent*>(&event)) return *host;
   throw InvalidArgument(std::string(what) + ": the event is of another kind of stream");
@@ -155,6 +183,15 @@ bool HostStream::notify(Event& event, std::uint64_t generation, const Callback& 
   if (!options_.calls_back) return false;
   static_cast<HostEvent&>(event).completions->on_complete(generation, call);
   return true;
+}
+
+std::shared_ptr<detail::WorkRecorder> HostStream::record_work() {
+  return std::make_shared<HostRecorder>(*this);
+}
+
+void HostStream::replay(detail::RecordedWork& work) {
+  for (const std::function<void()>& step : static_cast<HostWork&>(work).steps)
+    put({.work = [&step] { step(); }});
 }
 
 HostStream::Item* HostStream::front() {

@@ -6,6 +6,18 @@
 #include "stream/poller.h"
 
 namespace heddle::detail {
+namespace {
+
+// The fences of what is read, each once: an op may read many vars that one fence has written.
+std::vector<Fence> read_fences(const std::vector<Dependency>& reads) {
+  std::vector<Fence> fences;
+  for (const Dependency& read : reads) fences.push_back(read.fence);
+  std::sort(fences.begin(), fences.end());
+  fences.erase(std::unique(fences.begin(), fences.end()), fences.end());
+  return fences;
+}
+
+}  // namespace
 
 bool Issuer::can_wait_for(const std::vector<Dependency>& after) const {
   return std::all_of(after.begin(), after.end(), [this](const Dependency& dependency) {
@@ -49,16 +61,20 @@ std::exception_ptr Issuer::enqueue(const std::vector<Fence>& waits,
   return error;
 }
 
-Fence Issuer::issue(const std::vector<Dependency>& after, const std::function<void(Stream&)>& body,
-                    Outcome outcome) {
-  const GpuCalls scope(stream_->device());
+// Throws if no event can be made.
+Fence Issuer::make_fence(const std::vector<Dependency>& after) {
   Event* const event = events_.take(*stream_);
-  auto fence = std::make_shared<FenceState>(*stream_, ++tickets_, std::move(outcome));
+  auto fence = std::make_shared<FenceState>(*stream_, ++tickets_, nullptr);
   for (const Dependency& dependency : after) {
-    if (dependency.read) fence->reads_.push_back(dependency.fence);
+    if (dependency.read) fence->reads_.push_back(dependency);
   }
   fence->pool_ = &events_;
   fence->event_ = event;
+  return fence;
+}
+
+void Issuer::issue_with(const Fence& fence, const std::vector<Dependency>& after,
+                        const std::function<void(Stream&)>& body) {
   fence->own_ = enqueue(newest_elsewhere(after), body);
   try {
     stream_->record(*fence->event_);
@@ -67,6 +83,23 @@ Fence Issuer::issue(const std::vector<Dependency>& after, const std::function<vo
     fence->recorded_ = false;
   }
   watch(fence);
+}
+
+Fence Issuer::issue(const std::vector<Dependency>& after, const std::function<void(Stream&)>& body,
+                    Outcome outcome) {
+  const GpuCalls scope(stream_->device());
+  Fence fence = make_fence(after);
+  fence->outcome_ = std::move(outcome);
+  issue_with(fence, after, body);
+  return fence;
+}
+
+Fence Issuer::issue_several(const std::vector<Dependency>& after, const std::function<void(Stream&)>& body,
+                            OutcomeOfVars outcome) {
+  const GpuCalls scope(stream_->device());
+  Fence fence = make_fence(after);
+  fence->outcome_of_vars_ = std::move(outcome);
+  issue_with(fence, after, body);
   return fence;
 }
 
@@ -74,7 +107,8 @@ Fence Issuer::issue(const std::vector<Dependency>& after, const std::function<vo
 // memory for the callbacks the fence would never be done.
 void Issuer::watch(const Fence& fence) noexcept {
   fence->generation_ = fence->event_->generation();
-  const std::vector<Fence> reads = fence->reads_;  // a copy, since the last call of arrive() clears reads_
+  const std::vector<Fence> reads =
+      read_fences(fence->reads_);  // a copy: the last call of arrive() clears reads_
   fence->remaining_.fetch_add(reads.size() + (fence->recorded_ ? 1 : 0), std::memory_order_relaxed);
   // A back end may keep callbacks that it has called. The fence must not live that long, so all callbacks share a
   // pointer, which arrive() clears.

@@ -31,8 +31,14 @@ class Issuer {
   // nothing was enqueued. One thread at a time may call it (see IssueGate).
   Fence issue(const std::vector<Dependency>& after, const std::function<void(Stream&)>& body,
               Outcome outcome);
+  // The same for several ops together.
+  Fence issue_several(const std::vector<Dependency>& after, const std::function<void(Stream&)>& body,
+                      OutcomeOfVars outcome);
 
  private:
+  Fence make_fence(const std::vector<Dependency>& after);
+  void issue_with(const Fence& fence, const std::vector<Dependency>& after,
+                  const std::function<void(Stream&)>& body);
   std::vector<Fence> newest_elsewhere(const std::vector<Dependency>& after);
   std::exception_ptr enqueue(const std::vector<Fence>& waits, const std::function<void(Stream&)>& body);
   void watch(const Fence& fence) noexcept;

@@ -21,6 +21,10 @@ bool InStreamWork::here() noexcept { return working; }
 
 }  // namespace detail
 
+void Stream::replay(detail::RecordedWork&) {
+  throw Error("replay: a stream of " + device().to_string() + " whose back end records no work");
+}
+
 const char* name_of(Lane lane) {
   switch (lane) {
     case Lane::compute:

@@ -48,27 +48,44 @@ void count_handles(const F& fn, std::span<const NDArray> reads, std::span<const 
   }
 }
 
-// Pushes fn as an op on the compute stream of a GPU.
+// Pushes fn as an op on the compute stream of a GPU. `memory`: where its work is found if a graph may record that and it
+// depends on nothing else that may change; else empty.
+using Storages = std::vector<std::shared_ptr<Storage>>;
 void push_on_gpu(Engine& engine, Device device, const std::function<void(Stream&)>& fn, const Access& access,
-                 std::source_location where);
-template <class F>
-void push_for(Engine& engine, Device device, F&& fn, const Access& access, std::source_location where) {
-  if constexpr (std::is_invocable_v<std::decay_t<F>&, Stream&>) {
-    if (device.kind == DeviceKind::cuda) [[unlikely]]
-      return push_on_gpu(engine, device, std::forward<F>(fn), access, where);
-  }
-  engine.push(std::forward<F>(fn), access, where);
-}
-// As above, for an op on these arrays, of which there is one at least.
+                 std::source_location where, Storages memory = {});
+template <class F> struct Recordable {
+  F fn;
+  bool when;
+  void operator()(const KernelContext& context) { fn(context); }
+};
+template <class F> bool is_recordable(const F&) { return false; }
+template <class F> bool is_recordable(const Recordable<F>& fn) { return fn.when; }
+Storages storages_of(std::span<const NDArray> reads, std::span<const NDArray> writes);
+// Pushes fn as an op on these arrays, of which there is one at least: on the CPU, or on the compute stream of their GPU.
 template <class F>
 void push_for(std::span<const NDArray> reads, std::span<const NDArray> writes, F&& fn, const Access& access,
               std::source_location where) {
   if (is_capturing()) [[unlikely]]
     count_handles<std::decay_t<F>>(fn, reads, writes);
   const NDArray& first = writes.empty() ? reads.front() : writes.front();
-  push_for(first.engine(), first.device(), std::forward<F>(fn), access, where);
+  if constexpr (std::is_invocable_v<std::decay_t<F>&, Stream&>) {
+    if (first.device().kind == DeviceKind::cuda) [[unlikely]] {
+      Storages memory;
+      if (is_recordable(fn) && is_capturing()) memory = storages_of(reads, writes);
+      return push_on_gpu(first.engine(), first.device(), std::forward<F>(fn), access, where,
+                         std::move(memory));
+    }
+  }
+  first.engine().push(std::forward<F>(fn), access, where);
 }
 }  // namespace ndarray_detail
+
+// An op's function on a GPU whose work is the same whenever the op's arrays have the same memory: launches of a graph may
+// record it (docs/streams.md). Not for one that reads what differs from launch to launch, such as slots and random numbers,
+// nor for one whose work reports errors of data, or copies from memory of the CPU that does not last. !when: it is not so.
+template <class F> auto recordable(F&& fn, bool when = true) {
+  return ndarray_detail::Recordable<std::decay_t<F>>{std::forward<F>(fn), when};
+}
 
 // The duration of an op: unknown, or about that of a loop over the elements of its arrays. Few elements make
 // it Access::brief.
@@ -88,8 +105,7 @@ void array_push(const char* name, OpCost cost, std::initializer_list<NDArray> re
   access.brief =
       cost == OpCost::per_element && ndarray_detail::is_brief(sources) && ndarray_detail::is_brief(targets);
   const std::source_location at = CallSite::current(where);
-  if (sources.empty() && targets.empty())
-    return ndarray_detail::push_for(current_engine(), cpu(), std::forward<F>(fn), access, at);
+  if (sources.empty() && targets.empty()) return current_engine().push(std::forward<F>(fn), access, at);
   ndarray_detail::push_for(sources, targets, std::forward<F>(fn), access, at);
 }
 template <class F>

@@ -53,6 +53,9 @@ class Storage {
   std::byte* device_data(check::AccessKind touch = check::AccessKind::write,
                          const NDArray* seen_as = nullptr);
 
+  // The memory, for comparison alone; null if the storage has none yet.
+  const void* address() const { return data_.load(std::memory_order_acquire); }
+
   // Returns the memory to the allocator; the next data() takes new memory, with undetermined values. Call only while no
   // op uses it. Does nothing with memory that the caller has allocated.
   void drop_memory() noexcept;

@@ -136,12 +136,38 @@ struct OnComputeStream {
   }
 };
 
+// The same for an op whose work a graph may record: it depends on where the memory is.
+struct RecordableOnComputeStream : OnComputeStream {
+  ndarray_detail::Storages memory;
+  bool replays(std::vector<const void*>& depends_on) const {
+    for (const std::shared_ptr<Storage>& storage : memory) {
+      const void* const address = storage->address();
+      if (!address && storage->bytes() > 0) return false;
+      depends_on.push_back(address);
+    }
+    return true;
+  }
+};
+
 }  // namespace
 
+ndarray_detail::Storages ndarray_detail::storages_of(std::span<const NDArray> reads,
+                                                     std::span<const NDArray> writes) {
+  Storages all;
+  for (const std::span<const NDArray> arrays : {reads, writes}) {
+    for (const NDArray& array : arrays) {
+      if (std::find(all.begin(), all.end(), array.storage()) == all.end()) all.push_back(array.storage());
+    }
+  }
+  return all;
+}
+
 void ndarray_detail::push_on_gpu(Engine& engine, Device device, const std::function<void(Stream&)>& fn,
-                                 const Access& access, std::source_location where) {
-  engine.push_on(engine.stream(device), OnComputeStream{fn, is_capturing() || uses_lent_memory(access)},
-                 access, where);
+                                 const Access& access, std::source_location where, Storages memory) {
+  const OnComputeStream op{fn, is_capturing() || uses_lent_memory(access)};
+  Stream& stream = engine.stream(device);
+  if (memory.empty()) return engine.push_on(stream, op, access, where);
+  engine.push_on(stream, RecordableOnComputeStream{op, std::move(memory)}, access, where);
 }
 
 Access array_access(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes) {

@@ -44,13 +44,14 @@ void check_launch(const char* name, const KernelContext& context, const char* pr
 }
 
 void push_kernel_copy(const char* name, const NDArray& source, const NDArray& target) {
-  array_push(name, OpCost::per_element, {source}, {target},
-             [name, source = source.detach(), target = target.detach()](const KernelContext& context) {
-               if (target.size() == 0) return;
-               const GpuView to = view_of(target, check::AccessKind::write);
-               const GpuView from = view_of(source, check::AccessKind::read);
-               check_launch(name, context, gpu_copy(context.stream().native(), shape_of(target), from, to));
-             });
+  array_push(
+      name, OpCost::per_element, {source}, {target},
+      recordable([name, source = source.detach(), target = target.detach()](const KernelContext& context) {
+        if (target.size() == 0) return;
+        const GpuView to = view_of(target, check::AccessKind::write);
+        const GpuView from = view_of(source, check::AccessKind::read);
+        check_launch(name, context, gpu_copy(context.stream().native(), shape_of(target), from, to));
+      }));
 }
 
 void push_host_copy(const char* name, const NDArray& source, const NDArray& target) {
@@ -62,9 +63,10 @@ void push_host_copy(const char* name, const NDArray& source, const NDArray& targ
 
 // The memory of a GPU is taken on a stream of that GPU.
 void push_allocation(const char* name, const NDArray& target) {
-  array_push(name, OpCost::per_element, {}, {target}, [target = target.detach()](const KernelContext&) {
-    target.storage()->device_data(check::AccessKind::write, &target);
-  });
+  array_push(name, OpCost::per_element, {}, {target},
+             recordable([target = target.detach()](const KernelContext&) {
+               target.storage()->device_data(check::AccessKind::write, &target);
+             }));
 }
 
 // Copies the bytes of a row-major array to another one of that dtype. Memory of the CPU is page-locked.
@@ -123,12 +125,12 @@ void push_gpu_fill(const NDArray& target, const void* value, DType given) {
   GpuNumber number{};
   strided_copy({1}, {number.bytes, target.dtype(), {1}}, {from, given, {1}});
   array_push("fill", OpCost::per_element, {}, {target},
-             [number, target = target.detach()](const KernelContext& context) {
+             recordable([number, target = target.detach()](const KernelContext& context) {
                if (target.size() == 0) return;
                const GpuView to = view_of(target, check::AccessKind::write);
                check_launch("fill", context,
                             gpu_fill(context.stream().native(), shape_of(target), to, number));
-             });
+             }));
 }
 
 void push_gpu_range(const NDArray& target, Scalar begin, Scalar step, bool exact) {
@@ -139,12 +141,12 @@ void push_gpu_range(const NDArray& target, Scalar begin, Scalar step, bool exact
   GpuRange range{exact, begin.real(), step.real(), 0, 0};
   if (exact) range.begin_bits = low_bits(begin), range.step_bits = low_bits(step);
   array_push("arange", OpCost::per_element, {}, {target},
-             [range, target = target.detach()](const KernelContext& context) {
+             recordable([range, target = target.detach()](const KernelContext& context) {
                if (target.size() == 0) return;
                const GpuView to = view_of(target, check::AccessKind::write);
                check_launch("arange", context,
                             gpu_range(context.stream().native(), target.size(), to, range));
-             });
+             }));
 }
 
 }  // namespace heddle::ndarray_detail

@@ -21,7 +21,7 @@
 namespace heddle::emulated_gpu {
 namespace {
 
-std::atomic<std::uint64_t> call_count{0}, wait_count{0};
+std::atomic<std::uint64_t> call_count{0}, query_count{0}, wait_count{0};
 std::atomic<int> device_errors[kMostDevices];
 std::atomic<int> working[kMostDevices];
 std::atomic<unsigned> context_mask{0};
@@ -47,9 +47,11 @@ void await_rest(int device) noexcept {
   while (working[device] > 0) std::this_thread::yield();
 }
 
+bool asks_for_event(const char* name) { return std::strcmp(name, "cudaEventQuery") == 0; }
+
 cudaError_t injected(const char* name) {
   const std::lock_guard guard(injection_mutex);
-  const bool is_query = std::strcmp(name, "cudaEventQuery") == 0;
+  const bool is_query = asks_for_event(name);
   if (fail_among != Calls::all && is_query != (fail_among == Calls::event_queries)) return cudaSuccess;
   if (fail_in == 0 || --fail_in > 0) return cudaSuccess;
   injecting = false;
@@ -148,6 +150,7 @@ cudaError_t begin_call(const char* name) noexcept {
   runtime();
   if (in_host_function) return cudaErrorNotPermitted;
   ++call_count;
+  if (asks_for_event(name)) ++query_count;
   if (forked) return cudaErrorInitializationError;
   if (!needs_no_context(name)) make_context(device_of_thread);
   return injecting ? injected(name) : cudaSuccess;
@@ -206,7 +209,14 @@ Working::~Working() { --working[device_]; }
 InHostFunction::InHostFunction() noexcept { in_host_function = true; }
 InHostFunction::~InHostFunction() { in_host_function = false; }
 
-std::uint64_t calls() { return call_count; }
+std::uint64_t calls(Calls among) {
+  const std::uint64_t queries = query_count;
+  return among == Calls::event_queries ? queries : call_count - (among == Calls::others ? queries : 0);
+}
+std::uint64_t graph_launches() {
+  const std::lock_guard guard(runtime().mutex);
+  return runtime().graph_launches;
+}
 std::uint64_t host_waits() { return wait_count; }
 
 void fail_call(std::uint64_t k, cudaError_t error, bool sticky, Calls among) {
@@ -230,7 +240,10 @@ std::vector<std::string> take_problems() {
 }
 
 void revive(int device) {
-  if (has_failed(device)) forget_freed(device);
+  if (has_failed(device)) {
+    await_device(device);  // its work does nothing as long as it has failed
+    forget_freed(device);
+  }
   device_errors[device] = cudaSuccess;
 }
 

@@ -328,6 +328,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t on) {
     CUstream_st& stream = stream_of(on);
     CUgraphExec_st& executable = executable_of(handle);
     refuse_in_capture(stream);
+    ++runtime().graph_launches;
     // Launches of one executable graph run one after another.
     if (executable.last) wait_in_stream(stream, executable.last);
     const std::uint64_t seed = runtime().settings.seed;

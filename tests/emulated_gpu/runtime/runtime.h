@@ -67,6 +67,7 @@ struct Runtime {
   std::vector<std::shared_ptr<Capture>> captures{};
   unsigned peers[kMostDevices]{};  // by device: a bit for each device whose memory its kernels may use
   unsigned long long ids = 0;
+  std::uint64_t graph_launches = 0;
   std::mutex step_mutex;  // held by the thread that steps streams; guards step_random
   std::uint64_t step_random = 0;
 };

@@ -99,6 +99,7 @@ void destroy_stream(cudaStream_t handle) {
   if (stream.capture) {
     stream.capture->valid = false;
     std::erase(stream.capture->streams, handle);
+    if (stream.capture->origin == handle) std::erase(all.captures, stream.capture);
   }
   const int device = stream.device;
   const RecordingPtr last = record(stream);

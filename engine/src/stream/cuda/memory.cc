@@ -14,6 +14,7 @@
 #include <heddle/error.h>
 #include <heddle/gpu_memory.h>
 
+#include "stream/cuda/recorder.h"
 #include "stream/cuda/status.h"
 #include "stream/cuda/thread_state.h"
 #include "stream/gpu.h"
@@ -260,6 +261,7 @@ std::string gpu_refusal(Device device) {
 }
 
 std::byte* gpu_allocate(Stream& stream, Stream& owner, std::size_t bytes) {
+  if (detail::records_on(stream)) return detail::allocate_recorded(bytes);
   return allocate_on(static_cast<cudaStream_t>(stream.native()), static_cast<cudaStream_t>(owner.native()),
                      owner.device().index, bytes);
 }
@@ -277,7 +279,9 @@ std::byte* gpu_allocate_for_all(Stream& owner, std::size_t bytes) {
   return memory;
 }
 
-void gpu_free(std::byte* memory) noexcept { free_on({}, memory); }
+void gpu_free(std::byte* memory) noexcept {
+  if (!detail::free_recorded(memory)) free_on({}, memory);
+}
 
 void gpu_copy_between(Stream& stream, std::byte* to, Device to_device, const std::byte* from,
                       Device from_device, std::size_t bytes) {

@@ -11,6 +11,7 @@
 
 #include <heddle/error.h>
 
+#include "stream/cuda/recorder.h"
 #include "stream/cuda/status.h"
 #include "stream/cuda/thread_state.h"
 #include "stream/gpu.h"
@@ -146,6 +147,9 @@ class CudaStream final : public Stream {
     detail::device_in_use = device().index;
     cudaGetLastError();  // drops an error of an earlier call on this thread, which is not this op's
   }
+
+  std::shared_ptr<detail::WorkRecorder> record_work() override { return detail::record_cuda(*this); }
+  void replay(detail::RecordedWork& work) override { detail::launch_recorded(work, stream_, device()); }
 
   std::unique_ptr<Event> make_event() override {
     check(cudaSetDevice(device().index), "cudaSetDevice", device());

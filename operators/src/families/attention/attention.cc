@@ -186,7 +186,8 @@ std::vector<NDArray> push_attention_backward(const AttentionProblem& p, const At
                                    p.value_features * (of_scores + wanted.value)));
   auto* kernel = kernel_for<AttentionBackwardKernel>("attention_backward", g);
   push_op("attention_backward", reads, writes,
-          [=](const KernelContext& context) { kernel(context, p.in_op(), in, result, gradients); });
+          recordable([=](const KernelContext& context) { kernel(context, p.in_op(), in, result, gradients); },
+                     p.dropout == 0));
   std::vector<NDArray> all{gradients.query, gradients.key, gradients.value};
   if (in.mask.defined() && in.mask.dtype() != DType::boolean) all.push_back(gradients.mask);
   return all;
@@ -203,9 +204,10 @@ NDArray computed_attention(const AttentionProblem& p, const AttentionInputs& in)
   auto* kernel = kernel_for<AttentionKernel>("attention", in.query);
   std::vector<NDArray> reads{values.query, values.key, values.value};
   if (values.mask.defined()) reads.push_back(values.mask);
-  push_op(
-      "attention", reads, std::vector<NDArray>{y, softmax},
-      [=, y = y.detach()](const KernelContext& context) { kernel(context, p.in_op(), values, y, softmax); });
+  push_op("attention", reads, std::vector<NDArray>{y, softmax},
+          recordable([=, y = y.detach()](
+                         const KernelContext& context) { kernel(context, p.in_op(), values, y, softmax); },
+                     p.dropout == 0));
   const bool adds = in.mask.defined() && in.mask.dtype() != DType::boolean;
   const NDArray& mask = adds ? in.mask : in.query;
   if (!recording({&in.query, &in.key, &in.value, &mask})) return y;

@@ -52,9 +52,9 @@ NDArray rotated(const char* op, const NDArray& x, const NDArray& positions, Rota
   const NDArray source = x.strides()[x.ndim() - 1] == 1 ? plain : plain.contiguous();
   NDArray y = make_result(x, x.shape(), x.dtype());
   auto* kernel = kernel_for<RotaryKernel>("rotary", x);
-  array_push(op, {source, positions}, {y}, [=, y = y.detach()](const KernelContext& context) {
-    kernel(context, problem, source, positions, y);
-  });
+  array_push(op, {source, positions}, {y}, recordable([=, y = y.detach()](const KernelContext& context) {
+               kernel(context, problem, source, positions, y);
+             }));
   if (recording({&x})) {
     record_op("rotary", y, {x}, {positions}, [=](const NDArray& grad) {
       RotaryProblem opposite = problem;

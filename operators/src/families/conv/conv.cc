@@ -74,9 +74,9 @@ NDArray push_forward(const ConvNames& names, const ConvProblem& problem, const C
   std::vector<NDArray> reads{in.x, in.weight};
   if (in.bias.defined()) reads.push_back(in.bias);
   const NDArray writes[] = {y};
-  operators_detail::push_op(names.forward, reads, writes, [=](const KernelContext& context) {
-    kernel(context, problem, in.x, in.weight, in.bias, y);
-  });
+  operators_detail::push_op(names.forward, reads, writes, recordable([=](const KernelContext& context) {
+                              kernel(context, problem, in.x, in.weight, in.bias, y);
+                            }));
   return y;
 }
 
@@ -90,9 +90,9 @@ NDArray push_backward_data(const ConvNames& names, const ConvProblem& problem, c
   std::vector<NDArray> reads{grad, weight};
   if (y.defined()) reads.push_back(y);
   const NDArray writes[] = {x_grad};
-  operators_detail::push_op(names.backward_data, reads, writes, [=](const KernelContext& context) {
-    kernel(context, problem, grad, y, weight, x_grad);
-  });
+  operators_detail::push_op(names.backward_data, reads, writes, recordable([=](const KernelContext& context) {
+                              kernel(context, problem, grad, y, weight, x_grad);
+                            }));
   return x_grad;
 }
 
@@ -105,10 +105,11 @@ void push_backward_weights(const ConvNames& names, const ConvProblem& problem, c
   std::vector<NDArray> reads{grad, x}, writes{weight_grad};
   if (y.defined()) reads.push_back(y);
   if (problem.bias) writes.push_back(bias_grad);
-  operators_detail::push_op(
-      names.backward_weights, reads, writes,
-      [=](const KernelContext& context) { kernel(context, problem, grad, y, x, weight_grad, bias_grad); },
-      operators_detail::kWeightsFirst);
+  operators_detail::push_op(names.backward_weights, reads, writes,
+                            recordable([=](const KernelContext& context) {
+                              kernel(context, problem, grad, y, x, weight_grad, bias_grad);
+                            }),
+                            operators_detail::kWeightsFirst);
 }
 
 // --- the three maps as operators on the tape, for gradients of every order

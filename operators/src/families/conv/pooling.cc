@@ -58,8 +58,9 @@ NDArray max_pool_backward(const PoolNames& names, const PoolProblem& problem, co
                           const NDArray& where, const Shape& shape) {
   const NDArray x_grad = make_result(grad, shape, grad.dtype());
   auto* kernel = kernel_for<MaxPoolBackwardKernel>("max_pool_backward", grad);
-  array_push(names.backward, {grad, where}, {x_grad},
-             [=](const KernelContext& context) { kernel(context, problem, grad, where, x_grad); });
+  array_push(names.backward, {grad, where}, {x_grad}, recordable([=](const KernelContext& context) {
+               kernel(context, problem, grad, where, x_grad);
+             }));
   return x_grad;
 }
 
@@ -105,9 +106,10 @@ NDArray max_pool_at(const PoolNames& names, const PoolProblem& problem, const ND
   auto* kernel = kernel_for<MaxPoolKernel>("max_pool", x);
   std::vector<NDArray> writes{y};
   if (wanted) writes.push_back(where);
-  operators_detail::push_op(
-      names.forward, {{source}}, writes,
-      [=, out = y.detach()](const KernelContext& context) { kernel(context, problem, source, out, where); });
+  operators_detail::push_op(names.forward, {{source}}, writes,
+                            recordable([=, out = y.detach()](const KernelContext& context) {
+                              kernel(context, problem, source, out, where);
+                            }));
   if (taped) {
     record_op(names.forward, y, {x}, {where}, [=, shape = x.shape()](const NDArray& grad_output) {
       if (operators_detail::differentiating_gradient())
@@ -129,9 +131,10 @@ NDArray avg_pool_backward(const PoolNames& names, const PoolProblem& problem, co
   const NDArray source = grad.detach().contiguous();
   NDArray x_grad = make_result(grad, shape, grad.dtype());
   auto* kernel = kernel_for<AvgPoolBackwardKernel>("avg_pool_backward", grad);
-  array_push(names.backward, {source}, {x_grad}, [=, out = x_grad.detach()](const KernelContext& context) {
-    kernel(context, problem, source, out);
-  });
+  array_push(names.backward, {source}, {x_grad},
+             recordable([=, out = x_grad.detach()](const KernelContext& context) {
+               kernel(context, problem, source, out);
+             }));
   if (recording({&grad})) {
     record_op(names.backward, x_grad, {grad}, {},
               [=](const NDArray& g) { return std::vector<NDArray>{avg_pool(names, problem, g)}; });
@@ -143,8 +146,9 @@ NDArray avg_pool(const PoolNames& names, const PoolProblem& problem, const NDArr
   const NDArray source = x.detach().contiguous();
   NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
   auto* kernel = kernel_for<AvgPoolKernel>("avg_pool", x);
-  array_push(names.forward, {source}, {y},
-             [=, out = y.detach()](const KernelContext& context) { kernel(context, problem, source, out); });
+  array_push(names.forward, {source}, {y}, recordable([=, out = y.detach()](const KernelContext& context) {
+               kernel(context, problem, source, out);
+             }));
   if (recording({&x})) {
     record_op(names.forward, y, {x}, {}, [=, shape = x.shape()](const NDArray& grad_output) {
       return std::vector<NDArray>{avg_pool_backward(names, problem, grad_output, shape)};

@@ -21,7 +21,7 @@ NDArray make_series(const char* op, std::int64_t num, DType dtype, Device device
   if (device.kind == DeviceKind::cuda) {
     auto* kernel = kernel_for<SeriesKernel>(op, y);
     array_push(op, OpCost::per_element, {}, {y},
-               [=](const KernelContext& context) { kernel(context, series, y); });
+               recordable([=](const KernelContext& context) { kernel(context, series, y); }));
     return y;
   }
   array_push(op, OpCost::per_element, {}, {y}, [=] {

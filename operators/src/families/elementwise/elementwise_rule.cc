@@ -108,7 +108,7 @@ NDArray push_unary(const Kernel<UnaryKernel>& kernel, const NDArray& x, DType co
   const NDArray y = make_result(x, x.shape(), result);
   auto* run = kernel.on(x.device().kind);
   array_push(kernel.op(), OpCost::per_element, {source}, {y},
-             [=](const KernelContext& context) { run(context, source, y); });
+             recordable([=](const KernelContext& context) { run(context, source, y); }));
   return y;
 }
 
@@ -119,10 +119,10 @@ void push_binary_into(const Kernel<BinaryKernel>& kernel, const Operand& a, cons
   const Operand left = prepared(a, compute, y.shape()), right = prepared(b, compute, y.shape());
   add_reads(reads, left);
   add_reads(reads, right);
-  push_op(
-      kernel.op(), reads, {&y, 1},
-      [=, target = y.detach()](const KernelContext& context) { run(context, left, right, target); }, 0,
-      OpCost::per_element);
+  push_op(kernel.op(), reads, {&y, 1}, recordable([=, target = y.detach()](const KernelContext& context) {
+            run(context, left, right, target);
+          }),
+          0, OpCost::per_element);
 }
 
 NDArray push_binary(const Kernel<BinaryKernel>& kernel, const Operand& a, const Operand& b, Dtypes dtypes) {

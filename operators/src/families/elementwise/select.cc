@@ -49,9 +49,9 @@ NDArray push_where(const NDArray& condition, const Operand& a, const Operand& b,
   if (left.is_array) reads.push_back(left.array);
   if (right.is_array) reads.push_back(right.array);
   auto* kernel = kernel_for<WhereKernel>("where", condition);
-  push_op(
-      "where", reads, {&y, 1}, [=](const KernelContext& context) { kernel(context, mask, left, right, y); },
-      0, OpCost::per_element);
+  push_op("where", reads, {&y, 1},
+          recordable([=](const KernelContext& context) { kernel(context, mask, left, right, y); }), 0,
+          OpCost::per_element);
   return y;
 }
 
@@ -134,7 +134,9 @@ NDArray clip(const NDArray& x, Scalar low, Scalar high, Where at) {
   NDArray y = make_result(x, x.shape(), dtype);
   auto* kernel = kernel_for<ClipKernel>("clip", x);
   array_push("clip", OpCost::per_element, {source}, {y},
-             [=, y = y.detach()](const KernelContext& context) { kernel(context, source, low, high, y); });
+             recordable([=, y = y.detach()](const KernelContext& context) {
+               kernel(context, source, low, high, y);
+             }));
   if (recording({&x})) {
     const NDArray kept = save_for_backward(x);
     record_op("clip", y, {x}, {kept}, [=](const NDArray& g) {

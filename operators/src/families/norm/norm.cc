@@ -82,9 +82,9 @@ NormResult push_norm(const char* op, const NormProblem& p, const NormInputs& in)
   if (in.bias.defined()) reads.push_back(in.bias);
   std::vector<NDArray> writes{out.y, out.mean, out.scale};
   if (out.variance.defined()) writes.push_back(out.variance);
-  push_op(op, reads, writes, [=, y = out.y.detach()](const KernelContext& context) {
-    kernel(context, p, in.x, in.weight, in.bias, y, out.mean, out.scale, out.variance);
-  });
+  push_op(op, reads, writes, recordable([=, y = out.y.detach()](const KernelContext& context) {
+            kernel(context, p, in.x, in.weight, in.bias, y, out.mean, out.scale, out.variance);
+          }));
   return out;
 }
 
@@ -105,12 +105,10 @@ std::vector<NDArray> push_backward(const char* op, const NormProblem& p, const N
   for (const NDArray& one : {made.x, made.weight, made.bias})
     if (one.defined()) writes.push_back(one);
   auto* kernel = kernel_for<NormBackwardKernel>("normalise_backward", g);
-  push_op(
-      op, reads, writes,
-      [=](const KernelContext& context) {
-        kernel(context, p, g, in.x, in.weight, out.mean, out.scale, made);
-      },
-      wanted.weight || wanted.bias ? kWeightsFirst : 0);
+  push_op(op, reads, writes, recordable([=](const KernelContext& context) {
+            kernel(context, p, g, in.x, in.weight, out.mean, out.scale, made);
+          }),
+          wanted.weight || wanted.bias ? kWeightsFirst : 0);
   std::vector<NDArray> gradients{made.x};
   if (in.weight.defined()) gradients.push_back(made.weight);
   if (in.bias.defined()) gradients.push_back(made.bias);

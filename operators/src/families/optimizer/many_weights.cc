@@ -116,8 +116,8 @@ NDArray clip_grad_norm(const std::vector<NDArray>& leaves, double max_norm, cons
   ClipAccess access = access_of(grads);
   access.writes.push_back(norm);
   push_op(kOp, access.reads, access.writes,
-          [kernel, grads = std::move(grads), norm, max_norm, refuse = options.refuse_nonfinite](
-              const KernelContext& context) { kernel(context, grads, norm, max_norm, refuse); });
+          recordable([kernel, grads = std::move(grads), norm, max_norm, refuse = options.refuse_nonfinite](
+                         const KernelContext& context) { kernel(context, grads, norm, max_norm, refuse); }));
   return norm;
 }
 
@@ -130,9 +130,9 @@ void clip_grad_value(const std::vector<NDArray>& leaves, double max_value, Where
   auto* kernel = kernel_for<ClipValueKernel>(kOp, leaves[0]);
   const ClipAccess access = access_of(grads);
   push_op(kOp, access.reads, access.writes,
-          [kernel, grads = std::move(grads), max_value](const KernelContext& context) {
+          recordable([kernel, grads = std::move(grads), max_value](const KernelContext& context) {
             kernel(context, grads, max_value);
-          });
+          }));
 }
 
 void operators_detail::unscale_gradients(const std::vector<NDArray>& leaves, const LossScaleState& state) {

@@ -68,9 +68,9 @@ NDArray product(std::size_t index, DType dtype, const NDArray& a, bool transpose
   const NDArray reads[] = {a, b}, writes[] = {y};
   operators_detail::push_op(
       "linear_backward", reads, writes,
-      [=, a = a.detach(), b = b.detach(), y = y.detach()](const KernelContext& context) {
+      recordable([=, a = a.detach(), b = b.detach(), y = y.detach()](const KernelContext& context) {
         kernel(context, problem, a, b, y);
-      },
+      }),
       priority);
   return operators_detail::in_dtype(y, dtype);
 }
@@ -80,10 +80,10 @@ NDArray column_sums(const NDArray& g, DType dtype) {
       make_result(g, {g.shape()[1]}, operators_detail::is_written(dtype, g.dtype()) ? dtype : g.dtype());
   ColumnSumsKernel* kernel = kernel_for<ColumnSumsKernel>("column_sums", g);
   const NDArray reads[] = {g}, writes[] = {sums};
-  operators_detail::push_op(
-      "linear_bias_backward", reads, writes,
-      [=, g = g.detach(), sums = sums.detach()](const KernelContext& context) { kernel(context, g, sums); },
-      operators_detail::kWeightsFirst);
+  operators_detail::push_op("linear_bias_backward", reads, writes,
+                            recordable([=, g = g.detach(), sums = sums.detach()](
+                                           const KernelContext& context) { kernel(context, g, sums); }),
+                            operators_detail::kWeightsFirst);
   return operators_detail::in_dtype(sums, dtype);
 }
 
@@ -126,9 +126,10 @@ NDArray push_linear(const LinearInputs& in, bool relu) {
   std::vector<NDArray> reads{in.x, in.weight};
   if (in.bias.defined()) reads.push_back(in.bias);
   const NDArray writes[] = {y};
-  operators_detail::push_op("linear", reads, writes, [=, y = y.detach()](const KernelContext& context) {
-    kernel(context, in.x, in.weight, in.bias, y, relu);
-  });
+  operators_detail::push_op("linear", reads, writes,
+                            recordable([=, y = y.detach()](const KernelContext& context) {
+                              kernel(context, in.x, in.weight, in.bias, y, relu);
+                            }));
   return y;
 }
 
@@ -138,9 +139,8 @@ NDArray operators_detail::relu_mask(const char* name, const NDArray& g, const ND
   const NDArray out = make_result(g, g.shape(), g.dtype());
   ReluMaskKernel* kernel = kernel_for<ReluMaskKernel>("relu_mask", g);
   array_push(name, {g, y}, {out},
-             [=, g = g.detach(), y = y.detach(), out = out.detach()](const KernelContext& context) {
-               kernel(context, g, y, out);
-             });
+             recordable([=, g = g.detach(), y = y.detach(),
+                         out = out.detach()](const KernelContext& context) { kernel(context, g, y, out); }));
   return out;
 }
 

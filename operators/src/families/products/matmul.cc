@@ -106,10 +106,10 @@ void multiply(const char* name, const Stack& a, const Stack& b, const Shape& res
   }
   MatmulKernel* kernel = kernel_for<MatmulKernel>("matmul", y);
   array_push(name, {a.array, b.array}, {y},
-             [=, a_data = a.array.detach(), b_data = b.array.detach(), y_data = y.detach(),
-              problem = std::move(problem)](const KernelContext& context) {
+             recordable([=, a_data = a.array.detach(), b_data = b.array.detach(), y_data = y.detach(),
+                         problem = std::move(problem)](const KernelContext& context) {
                kernel(context, problem, a_data, b_data, y_data);
-             });
+             }));
 }
 
 struct Like {

@@ -21,8 +21,9 @@ namespace {
 NDArray drop_masked(const char* name, const NDArray& x, const NDArray& mask, const DropoutMap& map) {
   NDArray y = make_result(x, x.shape(), x.dtype());
   auto* kernel = kernel_for<DropoutKernel>("dropout", x);
-  array_push(name, {x, mask}, {y},
-             [=, y = y.detach()](const KernelContext& context) { kernel(context, x, mask, map, y); });
+  array_push(name, {x, mask}, {y}, recordable([=, y = y.detach()](const KernelContext& context) {
+               kernel(context, x, mask, map, y);
+             }));
   return y;
 }
 

@@ -62,7 +62,7 @@ NDArray push_reduce(const char* op, const NDArray& x, const Dims& axes, DType re
   const NDArray source = x.detach(), y = make_result(x, with_ones(x.shape(), axes), result);
   auto* kernel = kernel_for<ReduceKernel>(op, x);
   array_push(op, OpCost::per_element, {source}, {y},
-             [=](const KernelContext& context) { kernel(context, source, y, axes); });
+             recordable([=](const KernelContext& context) { kernel(context, source, y, axes); }));
   return y;
 }
 
@@ -112,7 +112,7 @@ NDArray arg_extreme(const char* op, const NDArray& x, std::optional<int> given) 
   const NDArray source = x.detach(), y = make_result(x, with_ones(x.shape(), {axis}), DType::i64);
   auto* kernel = kernel_for<ArgReduceKernel>(op, x);
   array_push(op, OpCost::per_element, {source}, {y},
-             [=](const KernelContext& context) { kernel(context, source, y, axis); });
+             recordable([=](const KernelContext& context) { kernel(context, source, y, axis); }));
   return y.view_as(without(x.shape(), {axis}));
 }
 

@@ -86,8 +86,9 @@ NDArray resampled(const ResampleProblem& problem, const NDArray& x) {
   const NDArray source = x.detach().contiguous();
   NDArray y = make_result(x, resampled_shape(x.shape(), problem), x.dtype());
   auto* kernel = kernel_for<ResampleKernel>("resample", x);
-  array_push(op, {source}, {y},
-             [=, out = y.detach()](const KernelContext& context) { kernel(context, problem, source, out); });
+  array_push(op, {source}, {y}, recordable([=, out = y.detach()](const KernelContext& context) {
+               kernel(context, problem, source, out);
+             }));
   if (recording({&x})) {
     // The map is linear: the gradient of the gradient is the map itself.
     ResampleProblem back = problem;

@@ -29,7 +29,7 @@ NDArray push_scan(const char* op, const NDArray& x, int axis) {
   const NDArray source = x.detach().contiguous(), y = make_result(x, x.shape(), x.dtype());
   auto* kernel = kernel_for<ScanKernel>(op, x);
   array_push(op, OpCost::per_element, {source}, {y},
-             [=](const KernelContext& context) { kernel(context, source, y, axis); });
+             recordable([=](const KernelContext& context) { kernel(context, source, y, axis); }));
   return y;
 }
 
@@ -40,9 +40,9 @@ NDArray scan_extreme(const char* op, const NDArray& x, int given) {
   const NDArray source = x.detach().contiguous(), indices = make_result(x, x.shape(), DType::i64);
   NDArray y = make_result(x, x.shape(), x.dtype());
   auto* kernel = kernel_for<ScanExtremeKernel>(op, x);
-  array_push(op, {source}, {y, indices}, [=, y = y.detach()](const KernelContext& context) {
-    kernel(context, source, y, indices, axis);
-  });
+  array_push(op, {source}, {y, indices}, recordable([=, y = y.detach()](const KernelContext& context) {
+               kernel(context, source, y, indices, axis);
+             }));
   record_gathered(op, y, x, indices, axis);
   return y;
 }
@@ -52,7 +52,7 @@ NDArray cumprod_gradient(const NDArray& g, const NDArray& x, int axis) {
                 y = make_result(x, x.shape(), x.dtype());
   auto* kernel = kernel_for<CumprodGradientKernel>("cumprod_gradient", x);
   array_push("cumprod_gradient", {gradient, source}, {y},
-             [=](const KernelContext& context) { kernel(context, gradient, source, y, axis); });
+             recordable([=](const KernelContext& context) { kernel(context, gradient, source, y, axis); }));
   return y;
 }
 

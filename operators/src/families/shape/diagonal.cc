@@ -51,7 +51,7 @@ NDArray triangle(const char* op, const NDArray& x, std::int64_t given, bool lowe
   NDArray y = make_result(x, x.shape(), x.dtype());
   auto* kernel = kernel_for<TriangleKernel>("triangle", x);
   array_push(op, OpCost::per_element, {source}, {y},
-             [=](const KernelContext& context) { kernel(context, source, y, k, lower); });
+             recordable([=](const KernelContext& context) { kernel(context, source, y, k, lower); }));
   if (recording({&x}))
     record_op(op, y, {x}, {}, [=](const NDArray& g) { return std::vector{triangle(op, g, k, lower)}; });
   return y;

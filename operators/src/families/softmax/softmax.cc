@@ -41,7 +41,7 @@ NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
   const NDArray out = y.detach();
   auto* kernel = kernel_for<SoftmaxKernel>("softmax", x);
   array_push(name, {source}, {out},
-             [=](const KernelContext& context) { kernel(context, problem, source, out); });
+             recordable([=](const KernelContext& context) { kernel(context, problem, source, out); }));
   if (recording({&x})) {
     const NDArray of_y = save_for_backward(y);
     record_op(name, y, {x}, {of_y}, [=](const NDArray& grad_output) {
@@ -50,8 +50,9 @@ NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
       const NDArray grad = grad_output.detach().contiguous();
       const NDArray x_grad = make_result(grad, grad.shape(), grad.dtype());
       auto* backward_kernel = kernel_for<SoftmaxBackwardKernel>("softmax_backward", grad);
-      array_push("softmax_backward", {grad, out}, {x_grad},
-                 [=](const KernelContext& context) { backward_kernel(context, problem, grad, out, x_grad); });
+      array_push("softmax_backward", {grad, out}, {x_grad}, recordable([=](const KernelContext& context) {
+                   backward_kernel(context, problem, grad, out, x_grad);
+                 }));
       return std::vector<NDArray>{x_grad};
     });
   }
@@ -115,9 +116,9 @@ NDArray cross_entropy(const NDArray& logits, const NDArray& labels, Where where)
       const NDArray x_grad = make_result(grad, probabilities.shape(), grad.dtype());
       auto* backward_kernel = kernel_for<CrossEntropyBackwardKernel>("cross_entropy_backward", grad);
       array_push("cross_entropy_backward", {grad, probabilities, classes}, {x_grad},
-                 [=](const KernelContext& context) {
+                 recordable([=](const KernelContext& context) {
                    backward_kernel(context, grad, probabilities, classes, x_grad);
-                 });
+                 }));
       return std::vector<NDArray>{x_grad};
     });
   }
