@@ -79,7 +79,7 @@ class ModelCheckpoint : public Callback {
   void remove_old(FitRun& run, std::int64_t most, bool is_end);
   std::string path_;
   ModelCheckpointOptions options_;
-  bool is_one_ = false, left_out_ = false, interrupted_ = false;  // the last save by steps was left out; Ctrl-C
+  bool is_one_ = false, left_out_ = false, interrupted_ = false;  // left out: the last save
   std::int64_t saved_step_ = -1;
   std::optional<double> best_{};
   std::vector<std::string> files_{};

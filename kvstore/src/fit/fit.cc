@@ -118,8 +118,7 @@ void FitRun::Impl::name_settings(const FitData& data) {
   if (!data.batches) {
     settings["batch"] = std::to_string(options.batch);
     settings["rows"] = std::to_string(data.arrays[0].shape()[0]);
-    settings["shuffle"] = options.shuffle ? "on" : "off";
-    if (options.shuffle) settings["seed"] = std::to_string(options.seed);
+    settings["order"] = options.shuffle ? "by seed " + std::to_string(options.seed) : "as it is";
   }
   settings["accumulate"] = std::to_string(options.accumulate);
   settings["loss"] = loss.description();

@@ -298,8 +298,9 @@ TEST_CASE("fit: a resume within an epoch with other batches, another loss or oth
   };
   const std::vector<Other> others{
       {"with batch 16, and there is 8", [](FitProgram&, FitOptions& all) { all.batch = 8; }},
-      {"with seed 11, and there is 12", [](FitProgram&, FitOptions& all) { all.seed = 12; }},
-      {"with shuffle on, and there is off", [](FitProgram&, FitOptions& all) { all.shuffle = false; }},
+      {"with order by seed 11, and there is by seed 12", [](FitProgram&, FitOptions& all) { all.seed = 12; }},
+      {"with order by seed 11, and there is as it is",
+       [](FitProgram&, FitOptions& all) { all.shuffle = false; }},
       {"with accumulate 1, and there is 3", [](FitProgram&, FitOptions& all) { all.accumulate = 3; }},
       {"with rows 90, and there is 89",
        [](FitProgram& program, FitOptions&) {
@@ -398,7 +399,8 @@ TEST_CASE("fit: Ctrl-C saves under names with places that a resume finds, the on
   CHECK(begun == 10);
   run(-1, by_value, begun);  // v-4-nan, of step 21, before v-3-...
   CHECK(begun == 21);
-  CHECK(files_in(directory).contains("v-2-nan"));
+  run(-1, by_value, begun);  // v-4-0..., of step 24, before v-4-nan
+  CHECK(begun == 24);
   // An older version left the places in the name: newer files of numbers come before it, and alone it is found.
   std::filesystem::copy(directory.file("m-8"), by_step);
   run(-1, by_step, begun);
@@ -521,7 +523,7 @@ TEST_CASE("ModelCheckpoint: the file at the end is of the last step, and of a ru
       all.callbacks = {look};
       all.resume = directory.file("run");
       const History history = other.fit(all);
-      CHECK(begun == (stop_at == 0 && every == 4 ? 16 : last));
+      CHECK((begun == last || (stop_at == 0 && every == 4 && begun == 16)));
       CHECK(history.stopped == (stop_at == 0 ? "" : "enough"));
       CHECK(other.trainer.steps() == last);
     }
