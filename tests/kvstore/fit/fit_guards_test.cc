@@ -150,7 +150,8 @@ TEST_CASE("fit: a buffer that forward() replaces is as before a batch that is re
     x.fill(1);
     all.callbacks = {};
     fit(net, trainer, {x, labels}, all);
-    for (const float one : arrays_of(net.state())[0]) CHECK(std::isfinite(one));
+    const State good = arrays_of(net.state());
+    for (const float one : good[0]) CHECK(std::isfinite(one));
   }
 }
 
