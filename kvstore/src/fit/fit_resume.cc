@@ -13,6 +13,7 @@
 #include <heddle/random.h>
 
 #include "fit/fit_run.h"
+#include "fit/losses.h"
 #include "fit/path_pattern.h"
 #include "fit/state_names.h"
 #include "stores/agreement.h"
@@ -69,6 +70,8 @@ CallbackState copy_of(const CallbackState& state) {
     for (auto& [name, array] : *arrays) array = array.detach().copy();
   return copy;
 }
+
+bool has_function(const std::string& loss) { return loss.find(kFunctionLoss) != std::string::npos; }
 
 bool has_state_of(const Checkpoint& from, const std::string& place) {
   return !with_prefix(from.notes, kText + place).empty() ||
@@ -233,11 +236,12 @@ void FitRun::Impl::load_buffers(const Checkpoint& from) const {
   }
 }
 
-// Checkpoints of earlier versions have no settings.
+// Checkpoints of earlier versions have no settings. Of a loss that is a function nothing is known.
 void FitRun::Impl::check_settings(const Checkpoint& from) const {
   for (const auto& [name, saved] : with_prefix(from.notes, kSetting)) {
     const auto own = settings.find(name);
     if (name == kMetrics || (own != settings.end() && own->second == saved)) continue;
+    if (own != settings.end() && (has_function(saved) || has_function(own->second))) continue;
     fail(options.resume, "was saved within an epoch, with " + name + " " + saved + ", and there is " +
                              (own == settings.end() ? "none" : own->second) +
                              "; it can be another one between epochs alone");

@@ -84,11 +84,11 @@ std::vector<std::string> BatchLoss::names() const {
 }
 
 std::string BatchLoss::description() const {
-  if (function_) return "a function";
+  if (function_) return kFunctionLoss;
   std::string text;
   for (const LossTerm& term : terms_)
     text += (text.empty() ? "" : " + ") + (term.weight == 1 ? "" : number_text(term.weight) + " ") +
-            (term.name.empty() ? "a function" : term.name);
+            (term.name.empty() ? kFunctionLoss : term.name);
   return text;
 }
 

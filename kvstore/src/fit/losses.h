@@ -8,6 +8,8 @@
 
 namespace heddle::fit_detail {
 
+inline const std::string kFunctionLoss = "a function";  // in BatchLoss::description()
+
 class BatchLoss {
  public:
   // `call`: the function that errors name. `outputs`: names of outputs, or none. Throws InvalidArgument.
