@@ -256,8 +256,9 @@ def fit(
     loss: the name of an operator, such as cross_entropy; a function of (output, label); or a list with one for each output, each
     perhaps as (loss, weight). metrics: names, Metrics, or (metric, output). capture: None for layers of the library alone, True, or
     False. resume: a checkpoint of a former fit(); a file that is missing is a beginning, and {epoch} or {step} in its name
-    stands for the newest one; within an epoch batches, loss and metrics have to be those of the run that was saved. A run that run.stop() has ended counts as finished, unless resume_stopped is set. Ctrl-C saves as
-    callbacks and `save_on_interrupt` say, and raises KeyboardInterrupt after a step.
+    stands for the newest one; within an epoch batches, loss and metrics have to be those of the run that was saved. A run that
+    run.stop() has ended counts as finished, unless resume_stopped is set. Ctrl-C saves as callbacks and `save_on_interrupt` say, and
+    raises KeyboardInterrupt after a step. Gradients from before a step, or of what the trainer does not train, count in no step.
     """
     all_callbacks = list(callbacks)
     if verbose and not any(isinstance(one, _heddle.Progress) for one in all_callbacks):

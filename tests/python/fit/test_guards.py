@@ -169,7 +169,7 @@ def test_fit_in_find_nan():
     with heddle.find_nan():
         heddle.fit(net, trainer, (x, y), **KEYWORDS)
     x[70] = np.nan
-    with heddle.find_nan(), pytest.raises(heddle.Error, match="NaN"):
+    with heddle.find_nan(), pytest.raises(heddle.Error, match="the loss is nan"):
         heddle.fit(net, trainer, (x, y), **KEYWORDS)
     assert trainer.steps < 20
 
