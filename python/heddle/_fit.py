@@ -35,6 +35,18 @@ def _once(function: str, source: object) -> str:
     )
 
 
+_END = object()
+
+
+def _arrays_of(function: str, batch: object) -> _typing.Any:
+    """A list or tuple of arrays: a batch that has none would end the epoch."""
+    if isinstance(batch, (list, tuple)) and batch:
+        return batch
+    if batch is None or isinstance(batch, (list, tuple)):
+        raise _errors.InvalidArgument(f"{function}: a batch of the data is {batch!r}; want arrays")
+    return [batch]
+
+
 class _Iterated:
     """Batches of an iterable, which each epoch begins anew."""
 
@@ -56,19 +68,19 @@ class _Iterated:
         if self._batches is self._source:
             raise _errors.InvalidArgument(_once(self._function, self._source))
         for _ in range(first):
-            next(self._batches, None)
+            if next(self._batches, _END) is _END:
+                break
 
     def next(self) -> _typing.Sequence[_Array] | None:
-        batch = next(self._batches, None)
-        if batch is None or isinstance(batch, (list, tuple)):
-            return batch
-        return [batch]
+        batch = next(self._batches, _END)
+        return None if batch is _END else _arrays_of(self._function, batch)
 
 
 class _Started:
     """Batches of an object with start(), and next() or __next__(), such as a loader."""
 
-    def __init__(self, source: _typing.Any) -> None:
+    def __init__(self, function: str, source: _typing.Any) -> None:
+        self._function = function
         self._source = source
         self.start = source.start
 
@@ -78,7 +90,10 @@ class _Started:
         return len(self._source) if hasattr(self._source, "__len__") else -1
 
     def next(self) -> _typing.Sequence[_Array] | None:
-        batch = self._source.next() if hasattr(self._source, "next") else next(self._source, None)
+        if not hasattr(self._source, "next"):
+            batch = next(self._source, _END)
+            return None if batch is _END else _arrays_of(self._function, batch)
+        batch = self._source.next()
         return batch if batch is None or isinstance(batch, (list, tuple)) else [batch]
 
 
@@ -95,7 +110,7 @@ def _data(function: str, data: _Data) -> _typing.Any:
     if isinstance(data, (list, tuple)) and data and all(_is_array(one) for one in data):
         return list(data)
     if hasattr(data, "start") and (hasattr(data, "next") or hasattr(data, "__next__")):
-        return _Started(data)
+        return _Started(function, data)
     if isinstance(data, _abc.Iterator):
         raise _errors.InvalidArgument(_once(function, data))
     if hasattr(data, "__iter__") and not isinstance(data, (str, bytes, dict)):
@@ -241,8 +256,9 @@ def fit(
     loss: the name of an operator, such as cross_entropy; a function of (output, label); or a list with one for each output, each
     perhaps as (loss, weight). metrics: names, Metrics, or (metric, output). capture: None for layers of the library alone, True, or
     False. resume: a checkpoint of a former fit(); a file that is missing is a beginning, and {epoch} or {step} in its name
-    stands for the newest one. A run that run.stop() has ended counts as finished, unless resume_stopped is set. Ctrl-C saves as
-    callbacks and `save_on_interrupt` say, and raises KeyboardInterrupt after a step.
+    stands for the newest one; within an epoch batches, loss and metrics have to be those of the run that was saved. A run that
+    run.stop() has ended counts as finished, unless resume_stopped is set. Ctrl-C saves as callbacks and `save_on_interrupt` say, and
+    raises KeyboardInterrupt after a step. Gradients from before a step, or of what the trainer does not train, count in no step.
     """
     all_callbacks = list(callbacks)
     if verbose and not any(isinstance(one, _heddle.Progress) for one in all_callbacks):

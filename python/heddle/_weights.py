@@ -67,7 +67,8 @@ def load_weights(
     """Gives each parameter the values of the array of its name, converted to its dtype; those in the report are left as they are.
 
     parameters: a network, all of whose parameters and buffers are loaded, or a list. arrays: arrays by their names, heddle's,
-    NumPy's or PyTorch's (a state_dict), or a file .npz or .safetensors, which is mapped: only what is loaded is read. rename: what
+    NumPy's or PyTorch's (a state_dict), or a file .npz or .safetensors, which is mapped: only what is loaded is read, and an array of a dtype that
+    heddle has not is in the report if it is wanted. rename: what
     stands in the network's names in place of names of the arrays, or of their beginnings up to a dot; the longest that fits counts:
     {"module": "", "module.fc": "9"}. An empty one puts its text and a dot before names that no other fits. ignore: arrays that are
     not wanted, with * and ?, before they are renamed. strict: an error with the report, before anything is changed, unless all fit.
@@ -78,9 +79,13 @@ def load_weights(
     for parameter in parameters:
         if not isinstance(parameter, _heddle.Parameter):
             raise TypeError(f"{function}: parameters has a {type(parameter).__name__}; want Parameters")
+    unreadable: dict[str, str] = {}
     if isinstance(arrays, (str, bytes, _os.PathLike)):
         is_npz = _os.fsencode(arrays).endswith(b".npz")
-        arrays = _heddle.load_npz(arrays) if is_npz else _heddle.map_safetensors(arrays)
+        if is_npz:
+            arrays = _heddle.load_npz(arrays)
+        else:
+            arrays, unreadable = _heddle._map_weights(arrays)
     if not isinstance(arrays, _abc.Mapping):
         raise TypeError(f"{function}: arrays is a {type(arrays).__name__}; want a dict of arrays, or the path of a file")
     names = {} if rename is None else rename
@@ -96,4 +101,4 @@ def load_weights(
         if not isinstance(name, str):
             raise TypeError(f"{function}: arrays has a {type(name).__name__} as a name; want texts")
         given[name] = unused if _is_ignored(name, ignore) else _array_of(function, name, one)
-    return WeightReport(*_heddle._load_weights(list(parameters), given, dict(names), list(ignore), strict))
+    return WeightReport(*_heddle._load_weights(list(parameters), given, dict(names), list(ignore), strict, unreadable))

@@ -1,4 +1,5 @@
 // Callbacks of fit(): those of the library, and classes of Python.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
@@ -76,17 +77,11 @@ struct PythonCallback : Callback {
   CallbackState state() const override {
     const CallsPython calling(false);
     CallbackState all;
-    const nb::object given = self().attr("state")();
-    if (!PyDict_Check(given.ptr())) refuse_type({"Callback.state", "what it has returned"}, given, "a dict");
-    for (auto [key, value] : nb::borrow<nb::dict>(given)) {
-      const std::string word = text_in({"Callback.state", "a name"}, key);
-      if (const NDArray* const array = array_in(value)) {
-        all.arrays[word] = *array;
-      } else if (PyUnicode_Check(value.ptr())) {
-        all.texts[word] = text_in({"Callback.state", word.c_str()}, value);
-      } else {
-        all.numbers[word] = real_argument({"Callback.state", word.c_str()}, value);
-      }
+    for (const auto& [key, value] : dict_of("state")) add_to(all, {"Callback.state", "a name"}, key, value);
+    for (const auto& [key, value] : dict_of("state_of_rank")) {
+      const std::string word = text_in({"Callback.state_of_rank", "a name"}, key);
+      all.of_rank[word] =
+          to_array({"Callback.state_of_rank", word.c_str()}, value, std::nullopt, python_call_site());
     }
     return all;
   }
@@ -94,32 +89,78 @@ struct PythonCallback : Callback {
     const CallsPython calling(false);
     nb::dict all;
     for (const auto& [key, value] : state.numbers) all[nb::str(key.data(), key.size())] = value;
-    for (const auto& [key, value] : state.texts)
-      all[nb::str(key.data(), key.size())] = nb::str(value.data(), value.size());
-    for (const auto& [key, value] : state.arrays) all[nb::str(key.data(), key.size())] = wrap(NDArray(value));
+    for (const auto& [key, value] : state.texts) {
+      const std::size_t end = key.rfind(kKind);
+      const nb::str name(key.data(), std::min(end, key.size()));
+      all[name] = end == std::string::npos ? nb::object(nb::str(value.data(), value.size()))
+                                           : integer_of(key.substr(end + 1), value);
+    }
+    for (const auto* const arrays : {&state.arrays, &state.of_rank})
+      for (const auto& [key, value] : *arrays) all[nb::str(key.data(), key.size())] = wrap(NDArray(value));
     self().attr("set_state")(all);
   }
 
  private:
+  // Integers are texts, of which no digit is lost, under their names, this and "int" or "bool".
+  static constexpr char kKind = '\n';
+  static nb::object integer_of(const std::string& kind, const std::string& digits) {
+    if (kind == "bool") return nb::bool_(digits != "0");
+    PyObject* const number = PyLong_FromString(digits.c_str(), nullptr, 10);
+    if (!number) raise_set();
+    return nb::steal(number);
+  }
+  nb::dict dict_of(const char* method) const {
+    const nb::object given = self().attr(method)();
+    const std::string function = std::string("Callback.") + method;
+    if (!PyDict_Check(given.ptr())) refuse_type({function.c_str(), "what it has returned"}, given, "a dict");
+    return nb::borrow<nb::dict>(given);
+  }
+  static void add_to(CallbackState& all, ArgumentOf name, nb::handle key, nb::handle value) {
+    const std::string word = text_in(name, key);
+    const ArgumentOf of{"Callback.state", word.c_str()};
+    if (word.find(kKind) != std::string::npos)
+      throw InvalidArgument("Callback.state: a name has a line break; want one without");
+    if (const NDArray* const array = array_in(value)) {
+      all.arrays[word] = *array;
+    } else if (PyUnicode_Check(value.ptr())) {
+      all.texts[word] = text_in(of, value);
+    } else if (PyBool_Check(value.ptr())) {
+      all.texts[word + kKind + "bool"] = value.is(Py_True) ? "1" : "0";
+    } else if (nb::hasattr(value, "__dlpack__")) {  // arrays of NumPy, tensors
+      all.arrays[word] = to_array(of, value, std::nullopt, python_call_site());
+    } else if (PyIndex_Check(value.ptr()) != 0) {
+      const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
+      if (!number.is_valid()) raise_set();
+      all.texts[word + kKind + "int"] = text_in(of, nb::str(number));
+    } else if (PyFloat_Check(value.ptr()) || nb::hasattr(value, "__float__")) {
+      all.numbers[word] = real_argument(of, value);
+    } else {
+      refuse_type(of, value, "a number, a text or an array");
+    }
+  }
   nb::object self() const {
     nb::object object = nb::find(static_cast<const Callback*>(this));
     if (!object.is_valid()) throw Error("Callback: the object of Python is gone");
     return object;
   }
   void call(Event event, FitRun& run, const FitValues* values = nullptr) {
-    if (has_looked_ && !defines_[event]) return;
+    const bool looks = !has_looked_ || event == train_begin;
+    if (!looks && !defines_[event]) return;
     const CallsPython calling(false);
     const nb::object object = self();
-    if (!has_looked_) look(object);
+    if (looks) look(object);
     if (!defines_[event]) return;
     RunScope::current_run().run = &run;
     const nb::object method = object.attr(kEvents[event]);
     values ? method(RunScope::current(), nb::cast(*values)) : method(RunScope::current());
   }
+  // Methods of the class, and what the object itself has under their names.
   void look(const nb::object& object) {
     const nb::handle base = nb::type<Callback>();
+    const nb::object own = nb::getattr(object, "__dict__", nb::none());
     for (std::size_t i = 0; i < kEvents.size(); ++i)
-      defines_[i] = !nb::getattr(object.type(), kEvents[i]).is(nb::getattr(base, kEvents[i]));
+      defines_[i] = !nb::getattr(object.type(), kEvents[i]).is(nb::getattr(base, kEvents[i])) ||
+                    (!own.is_none() && PyMapping_HasKeyString(own.ptr(), kEvents[i]) != 0);
     has_looked_ = true;
   }
   std::array<bool, kEvents.size()> defines_{};
@@ -226,7 +267,13 @@ void bind_base(nb::module_& m) {
   }
   base.def(
           "state", [](Callback&) { return nb::dict(); }, nb::sig("def state(self) -> dict[str, Any]"),
-          "Numbers, texts and arrays that a resumed run gives to set_state().")
+          "Numbers, texts and arrays that a resumed run gives to set_state(), arrays as NDArrays. The same "
+          "on "
+          "all ranks.")
+      .def(
+          "state_of_rank", [](Callback&) { return nb::dict(); },
+          nb::sig("def state_of_rank(self) -> dict[str, Any]"),
+          "Arrays of which each rank has its own, in what set_state() gets too.")
       .def(
           "set_state", [](Callback&, const nb::dict&) {}, "state"_a,
           nb::sig("def set_state(self, state: dict[str, Any]) -> None"));
@@ -305,8 +352,10 @@ void bind_library(nb::module_& m) {
           },
           "monitor"_a = "val_loss", "mode"_a = "auto", "min_delta"_a = 0.0, "patience"_a = 0,
           "restore_best"_a = false, "baseline"_a = nb::none());
-  nb::class_<LearningRateScheduler, Callback>(m, "LearningRateScheduler", nb::is_final(),
-                                              "Sets the rate of each epoch to schedule(epoch, rate).")
+  nb::class_<LearningRateScheduler, Callback>(
+      m, "LearningRateScheduler", nb::is_final(),
+      "Sets the rate of each epoch to schedule(epoch, rate). Not beside a "
+      "ReduceOnPlateau.")
       .def(
           "__init__",
           [](LearningRateScheduler* self, nb::object schedule) {
@@ -321,7 +370,8 @@ void bind_library(nb::module_& m) {
           },
           "schedule"_a, nb::sig("def __init__(self, schedule: Callable[[int, float], float]) -> None"));
   nb::class_<ReduceOnPlateau, Callback>(m, "ReduceOnPlateau", nb::is_final(),
-                                        "Multiplies rates by a factor when a value gets no better.")
+                                        "Multiplies rates by a factor when a value gets no better. One in a "
+                                        "fit(), not beside a LearningRateScheduler.")
       .def(
           "__init__",
           [](ReduceOnPlateau* self, const std::string& monitor, const std::string& mode, double factor,

@@ -15,6 +15,7 @@
 #include <heddle/csv.h>
 #include <heddle/npy.h>
 #include <heddle/npz.h>
+#include <heddle/readable_safetensors.h>
 #include <heddle/safetensors.h>
 #include <heddle/weights.h>
 
@@ -95,9 +96,11 @@ Arrays load_arrays_npz(nb::handle path, nb::handle device) {
 }
 
 nb::tuple load_named_weights(const std::vector<Parameter>& parameters, const Arrays& arrays,
-                             const Texts& rename, const std::vector<std::string>& ignore, bool strict) {
+                             const Texts& rename, const std::vector<std::string>& ignore, bool strict,
+                             const Texts& unreadable) {
   const WeightReport report = load_weights(
-      parameters, arrays, {.rename = rename, .ignore = ignore, .strict = strict}, python_call_site());
+      parameters, arrays, {.rename = rename, .ignore = ignore, .strict = strict, .unreadable = unreadable},
+      python_call_site());
   return nb::make_tuple(report.missing, report.unexpected, report.other_shape, report.other_dtype);
 }
 
@@ -279,9 +282,21 @@ void bind_files(nb::module_& m) {
       },
       "path"_a, nb::sig("def load_safetensors_metadata(path: str | os.PathLike[str]) -> dict[str, str]"));
   m.def("_load_weights", &load_named_weights, "parameters"_a, "arrays"_a, "rename"_a, "ignore"_a, "strict"_a,
+        "unreadable"_a,
         nb::sig("def _load_weights(parameters: list[Parameter], arrays: dict[str, NDArray], rename: "
                 "dict[str, str], "
-                "ignore: list[str], strict: bool) -> tuple[list[str], list[str], list[str], list[str]]"));
+                "ignore: list[str], strict: bool, unreadable: dict[str, str]) -> tuple[list[str], list[str], "
+                "list[str], list[str]]"));
+  m.def(
+      "_map_weights",
+      [](nb::handle path) {
+        default_engine_is_used();
+        const ndarray_detail::ReadableSafetensors file = interruptibly(
+            [of = path_of("load_weights", path)] { return ndarray_detail::map_readable_safetensors(of); });
+        return nb::make_tuple(file.arrays, file.unreadable);
+      },
+      "path"_a,
+      nb::sig("def _map_weights(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray], dict[str, str]]"));
   m.def("save_checkpoint", &write_checkpoint, "path"_a, "parameters"_a = std::vector<Parameter>{},
         "trainer"_a = nb::none(), "generators"_a = nb::dict(), "counters"_a = nb::dict(),
         "arrays"_a = Arrays{}, "notes"_a = Texts{},

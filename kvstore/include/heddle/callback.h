@@ -59,6 +59,7 @@ class Callback {
     (void)run;
   }  // the ops of the step are pushed; most are not done yet
   virtual void on_validation_begin(FitRun& run) { (void)run; }
+  // After each on_validation_begin, also of a validation that Ctrl-C or an error ends.
   virtual void on_validation_end(FitRun& run) { (void)run; }
   virtual void on_interrupt(FitRun& run) {
     (void)run;
@@ -69,6 +70,9 @@ class Callback {
   // `of_rank` differ; a rank that the saved run did not have gets those of rank 0. A resume that fails sets the former state.
   virtual CallbackState state() const { return {}; }
   virtual void set_state(const CallbackState& state) { (void)state; }
+  // Called when fit() has refused a batch, before the batch's error is thrown: ops of on_batch_end that failed with it have left
+  // errors on arrays, whose values are those before. Clears those of the arrays of state().
+  virtual void clear_errors();
 };
 
 // A callback as an argument: a shared pointer, or an object of a class derived from Callback, which is moved.
@@ -105,8 +109,8 @@ class FitRun {
   // this epoch so far, of this rank; of all ranks once its steps are done, in a validation and on_epoch_end. Pushes the ops
   // that compute it. Throws InvalidArgument for another name, and before the first batch.
   NDArray value(const std::string& name) const;
-  // Calls `use` with the values as of now, between two later steps, once they are computed; at the latest at the end of
-  // the epoch. In the order of the calls. No step waits for them.
+  // Calls `use` with the values as of now, between two later steps, once they are computed; at the latest at a save
+  // and at the end of the epoch. In the order of the calls. No step waits for them.
   void later(const std::vector<std::string>& names, std::function<void(const FitValues& values)> use);
 
   // Ends the training after this step, or this epoch; on all ranks, also if one alone calls it, whose reason is that of all
@@ -122,6 +126,9 @@ class FitRun {
   // which all ranks throw at the next save or at the end.
   bool finish_saves();
   const std::string& resumed_from() const;  // the checkpoint that the run goes on from; empty: none
+  // Whether the checkpoint had a state of this callback, which is set. A callback that begins anew otherwise does not keep what it
+  // has from another run.
+  bool has_state(const Callback& callback) const;
 
  private:
   friend struct FitAccess;

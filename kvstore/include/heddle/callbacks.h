@@ -61,8 +61,8 @@ struct ModelCheckpointOptions {
   std::int64_t keep = 0;                           // how many of the files stay, the last ones; 0: all
   bool on_interrupt = true;                        // saves after Ctrl-C as well
 };
-// Saves checkpoints of the run. In the path {epoch}, from 1, {step} and names of values, {val_loss}, stand for their numbers. A path
-// without them is one file: a save by steps is left out while the one before is being written.
+// Saves checkpoints of the run. In the path {epoch}, from 1, {step} and names of values, {val_loss}, stand for their numbers, "nan" after
+// Ctrl-C. One file without them: a save by steps while it is being written is made at the end. One object keeps its best over fits.
 class ModelCheckpoint : public Callback {
  public:
   explicit ModelCheckpoint(std::string path, ModelCheckpointOptions options = {});
@@ -79,11 +79,11 @@ class ModelCheckpoint : public Callback {
   void remove_old(FitRun& run, std::int64_t most, bool is_end);
   std::string path_;
   ModelCheckpointOptions options_;
-  bool is_one_ = false;
+  bool is_one_ = false, left_out_ = false, interrupted_ = false;  // left out: the last save
+  std::int64_t saved_step_ = -1;
   std::optional<double> best_{};
   std::vector<std::string> files_{};
 };
-
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
   MonitorMode mode = MonitorMode::automatic;
@@ -109,7 +109,7 @@ class EarlyStopping : public Callback {
   std::map<std::string, NDArray> weights_{}, buffers_{};  // of the best epoch
 };
 
-// Sets the learning rate of each epoch to schedule(epoch, rate of the last step). Not beside a ReduceOnPlateau.
+// Sets the learning rate of each epoch to schedule(epoch, rate of the last step). Not beside a ReduceOnPlateau, which fit() refuses.
 class LearningRateScheduler : public Callback {
  public:
   using Function = std::function<double(std::int64_t epoch, double lr)>;
@@ -129,7 +129,7 @@ struct ReduceOnPlateauOptions {
   double factor = 0.1, min_delta = 1e-4, min_lr = 0;
   std::int64_t patience = 10, cooldown = 0;  // epochs
 };
-// Multiplies the rates of the trainer's schedule by a factor when a value gets no better.
+// Multiplies the rates of the trainer's schedule by a factor when a value gets no better. One in a fit().
 class ReduceOnPlateau : public Callback {
  public:
   explicit ReduceOnPlateau(ReduceOnPlateauOptions options = {});

@@ -44,7 +44,7 @@ class CapturedStep {
   CapturedStep(Trainer& trainer, OneResult step, Where where = Where::current());
 
   // Runs the step for a batch of arrays on the trainer's engine, without gradients; returns copies of what the function
-  // returns, which no later call changes. The same where parameters have gradients already: runs the function as it is.
+  // returns, which no later call changes. Parameters with gradients already, and a FindNaN: runs the function as it is.
   // Throws Error in a capture and, when it captures, for what cannot be captured: a wait in the function, such as
   // item(). Then nothing has run, but generators have moved, and leaves that are not the trainer's may keep gradients
   // that are never computed; clear_grad() them. Throws Error inside its own function, as reset() does.

@@ -100,10 +100,11 @@ struct FitOptions {
       true;  // a loss that is NaN or infinite throws, names the layer, and leaves the weights before it;
              // with a LossScaler its step changes nothing, and the training goes on
   // A checkpoint of a former fit(), to go on from; a missing file: from the beginning. {epoch} or {step} in the file's name: the
-  // newest one that all ranks have. A run that run.stop() has ended counts as finished, unless resume_stopped is set.
+  // newest one that all ranks have. Within an epoch batches, loss and metrics have to be those of the run that was saved. A run that run.stop() has ended counts as finished, unless resume_stopped is set.
   std::string resume{};
   bool resume_stopped = false;
-  std::string save_on_interrupt{};                 // where Ctrl-C saves a checkpoint
+  std::string
+      save_on_interrupt{};  // where Ctrl-C saves a checkpoint; {epoch} and {step} as in a ModelCheckpoint's path
   std::map<std::string, Generator*> generators{};  // in checkpoints, besides the thread's default_generator()
   std::map<std::string, std::string> notes{};      // in checkpoints
   // Called after each step: an exception interrupts as Ctrl-C does, and is thrown after checkpoints are saved.
@@ -112,7 +113,8 @@ struct FitOptions {
   std::function<bool()> is_interrupt{};
 };
 
-// Trains all epochs that are left. A step takes the batch's mean loss, and with an "allreduce" or "dist_sync" store the mean over the
+// Trains all epochs that are left. Gradients from before a step, and of leaves that the trainer does not train, are cleared. An
+// epoch of fewer batches than Batches::size() says is an Error. A step takes the batch's mean loss, and with an "allreduce" or "dist_sync" store the mean over the
 // ranks: each rank calls fit() with its own share, of as many batches. Losses and metrics are of all ranks of an "allreduce"
 // store. The modes of modules and the trainer's schedule are as before afterwards, also after an exception. While it runs, Ctrl-C ends it after a step if
 // the program handles SIGINT in no other way; a second one kills. Throws InvalidArgument before anything is trained, and what
@@ -129,7 +131,7 @@ struct EvaluateOptions {
   std::shared_ptr<Communicator>
       ranks{};  // values are of all ranks, each with its own share; null: of this process
 };
-// In inference mode, without gradients. Metrics are reset before. Waits.
+// In inference mode, without gradients. Metrics are reset before. Waits. Throws InvalidArgument for data without batches.
 FitValues evaluate(Module& net, const FitData& data, const EvaluateOptions& options,
                    Where where = Where::current());
 
@@ -138,7 +140,8 @@ struct PredictOptions {
   int inputs =
       -1;  // how many first arrays of a batch are inputs; -1: as many as a Model has, one of a layer, else all
 };
-// The outputs for all batches, one below the other along axis 0. In inference mode, without gradients.
+// The outputs for all batches, one below the other along axis 0. In inference mode, without gradients. Throws InvalidArgument for
+// data without batches.
 std::vector<NDArray> predict(Module& net, const FitData& data, const PredictOptions& options = {},
                              Where where = Where::current());
 

@@ -23,6 +23,7 @@ class KeepPruned : public Callback {
   void on_batch_end(FitRun& run) override;
   CallbackState state() const override;
   void set_state(const CallbackState& state) override;
+  void clear_errors() override;
 
  protected:
   Pruning& pruning() { return pruning_; }

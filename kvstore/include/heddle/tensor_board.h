@@ -17,7 +17,7 @@ struct TensorBoardOptions {
 };
 
 // Writes the values of each epoch, under their names, to a new file in a folder; on rank 0. No step waits for it. An error of the
-// file is thrown at the end of the training.
+// file is thrown at the end of the training. A resumed run takes the place of what an earlier one has written of later steps.
 class TensorBoard : public Callback {
  public:
   // Throws InvalidArgument for numbers below 0. The file is made when the training begins: Error if it cannot be.

@@ -18,7 +18,7 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options) : options_(std::move(
 
 void EarlyStopping::on_train_begin(FitRun& run) {
   check_monitor("EarlyStopping", run, options_.monitor);
-  if (run.epoch() > 0 || run.batch() > 0) {
+  if (run.has_state(*this)) {
     if (waited_ > options_.patience && !run.stopping()) waited_ = 0;  // it has ended the run, which goes on
     return;
   }

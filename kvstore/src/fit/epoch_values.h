@@ -17,6 +17,7 @@ class EpochValues {
   // Throws InvalidArgument for metrics without a place, and for names that come twice.
   EpochValues(const std::string& call, const BatchLoss& loss, std::vector<FitMetric> metrics);
   const std::vector<std::string>& names() const { return names_; }
+  const std::vector<FitMetric>& metrics() const { return metrics_; }
   bool needs_outputs() const { return !metrics_.empty(); }
   bool has_batches() const { return batches_ > 0; }
 

@@ -25,13 +25,26 @@ void StepsAhead::add(const NDArray& result) {
   }
 }
 
+namespace {
+
+// Throws Error if others have begun the batches anew meanwhile.
+void check_all_came(const std::string& call, const Batches& batches, std::int64_t done) {
+  const std::int64_t size = batches.size();
+  if (done >= size) return;
+  throw Error(call + ": the data have ended after " + std::to_string(done) +
+              " batches, and say that there are " + std::to_string(size));
+}
+
+}  // namespace
+
 void evaluate_batches(const std::string& call, Module& net, Batches& batches, const BatchLoss& loss,
                       int labels, EpochValues& values, const std::function<bool()>& is_over) {
   const NoGrad no_grad;
   const std::size_t count = labels >= 0 ? static_cast<std::size_t>(labels) : loss.labels();
   StepsAhead ahead;
   batches.start(0);
-  for (Arrays batch = batches.next(); !batch.empty(); batch = batches.next()) {
+  std::int64_t done = 0;
+  for (Arrays batch = batches.next(); !batch.empty(); batch = batches.next(), ++done) {
     Arrays inputs, wanted;
     split_batch(call, batch, count, inputs, wanted);
     const Arrays outputs = net.run(inputs);
@@ -39,6 +52,7 @@ void evaluate_batches(const std::string& call, Module& net, Batches& batches, co
     if (!outputs.empty()) ahead.add(outputs[0]);
     if (is_over && is_over()) return;
   }
+  check_all_came(call, batches, done);
 }
 
 }  // namespace fit_detail
@@ -60,7 +74,8 @@ FitValues evaluate(Module& net, const FitData& data, const EvaluateOptions& opti
   values.reset();
   if (ranks > 1) values.check_of_ranks();
   evaluate_batches("evaluate", net, *batches, loss, options.labels, values);
-  if (options.ranks) values.reduce_any(*options.ranks);
+  const bool has_batches = options.ranks ? values.reduce_any(*options.ranks) : values.has_batches();
+  if (!has_batches) throw InvalidArgument("evaluate: the data have no batches");
   return read_values(values.names(), values.results());
 }
 
@@ -84,7 +99,8 @@ std::vector<NDArray> predict(Module& net, const FitData& data, const PredictOpti
   std::vector<Arrays> parts;
   StepsAhead ahead;
   batches->start(0);
-  for (Arrays batch = batches->next(); !batch.empty(); batch = batches->next()) {
+  std::int64_t done = 0;
+  for (Arrays batch = batches->next(); !batch.empty(); batch = batches->next(), ++done) {
     const std::size_t count = input_count(net, options.inputs, batch.size());
     if (count == 0 || count > batch.size())
       throw InvalidArgument("predict: the network has " + std::to_string(count) + " inputs, and a batch " +
@@ -94,6 +110,8 @@ std::vector<NDArray> predict(Module& net, const FitData& data, const PredictOpti
     for (std::size_t i = 0; i < outputs.size(); ++i) parts[i].push_back(outputs[i]);
     if (!outputs.empty()) ahead.add(outputs[0]);
   }
+  if (done == 0) throw InvalidArgument("predict: the data have no batches");
+  check_all_came("predict", *batches, done);
   Arrays all;
   for (const Arrays& part : parts) all.push_back(part.size() == 1 ? part[0] : concat(part, 0));
   return all;

@@ -14,7 +14,9 @@
 
 #include "fit/evaluation.h"
 #include "fit/fit_run.h"
+#include "fit/monitor.h"
 #include "fit/path_pattern.h"
+#include "fit/state_names.h"
 #include "fit/writable.h"
 
 namespace heddle {
@@ -56,6 +58,13 @@ class ScheduleScope {
   Schedule former_;
 };
 
+std::string settings_text(const std::map<std::string, std::string>& settings) {
+  std::string text;
+  for (const auto& [name, value] : settings) text += (text.empty() ? "" : ", ") + name + " " + value;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
 void check_least(const char* name, double value, double least) {
   if (value >= least && std::isfinite(value)) return;
   throw InvalidArgument(std::string("fit: ") + name + " is " + number_text(value) + "; want " +
@@ -83,6 +92,7 @@ FitRun::Impl::Impl(Module& trained, Trainer& by, const FitData& data, FitOptions
   validation = validation_batches(options.validation, options, ranks);
   known_size = batches->size();
   name_values();
+  name_settings(data);
   const bool has_progress = std::any_of(callbacks.begin(), callbacks.end(), [](const auto& one) {
     return dynamic_cast<const Progress*>(one.get()) != nullptr;
   });
@@ -99,6 +109,21 @@ void FitRun::Impl::name_values() {
     if (!known.insert(name).second)
       throw InvalidArgument("fit: two values of an epoch are called '" + name +
                             "'; give the output or the metric another name");
+}
+
+// Ranks have them in common, and a run that is resumed within an epoch with the one that was saved. Of Batches their number alone is
+// known.
+void FitRun::Impl::name_settings(const FitData& data) {
+  if (known_size >= 0) settings["batches"] = std::to_string(known_size);
+  if (!data.batches) {
+    settings["batch"] = std::to_string(options.batch);
+    settings["rows"] = std::to_string(data.arrays[0].shape()[0]);
+    settings["order"] = options.shuffle ? "by seed " + std::to_string(options.seed) : "as it is";
+  }
+  settings["accumulate"] = std::to_string(options.accumulate);
+  settings["loss"] = loss.description();
+  std::string& metrics = settings[kMetrics];
+  for (const FitMetric& one : values.metrics()) metrics += (metrics.empty() ? "" : "\n") + one.name;
 }
 
 void FitRun::Impl::check_data(const FitData& data) const {
@@ -122,6 +147,7 @@ void FitRun::Impl::check_options() const {
     if (!callbacks[i]) throw InvalidArgument("fit: callback " + std::to_string(i) + " is null");
   for (const auto& [name, generator] : options.generators)
     if (!generator) throw InvalidArgument("fit: generator '" + name + "' is null");
+  check_rate_callbacks();
   check_labels("fit", options.labels);
   for (const auto& [name, text] : options.notes)
     if (name.starts_with("fit."))
@@ -131,6 +157,23 @@ void FitRun::Impl::check_options() const {
     throw InvalidArgument("fit: clip_norm and clip_value are for one worker, and the store has " +
                           std::to_string(workers) +
                           ": each would clip its own gradients before they are added");
+}
+
+// Each puts a schedule in the place of the trainer's.
+void FitRun::Impl::check_rate_callbacks() const {
+  int plateaus = 0, schedulers = 0;
+  for (const std::shared_ptr<Callback>& one : callbacks) {
+    plateaus += dynamic_cast<const ReduceOnPlateau*>(one.get()) ? 1 : 0;
+    schedulers += dynamic_cast<const LearningRateScheduler*>(one.get()) ? 1 : 0;
+  }
+  if (plateaus > 1)
+    throw InvalidArgument("fit: there are " + std::to_string(plateaus) +
+                          " ReduceOnPlateau among the callbacks, each of which sets the rates; want one");
+  if (plateaus > 0 && schedulers > 0)
+    throw InvalidArgument(
+        "fit: a ReduceOnPlateau and a LearningRateScheduler are among the callbacks, each of which sets the "
+        "rates; "
+        "want one of them, or a trainer's schedule and the ReduceOnPlateau");
 }
 
 template <class Call> void FitRun::Impl::each_callback(const Call& call) {
@@ -173,9 +216,11 @@ void FitRun::Impl::begin() {
   values.reset();
   if (has_others()) values.check_of_ranks();
   together("options", [&] {
+    check_places("fit: save_on_interrupt", handle, options.save_on_interrupt);
     if (!options.save_on_interrupt.empty() && trainer.store().rank() == 0)
       check_writable("fit: save_on_interrupt", options.save_on_interrupt);
   });
+  if (has_others()) agree(*ranks, "fit", "setup of the training", [&] { return settings_text(settings); });
   PathPattern(options.save_on_interrupt).remove_abandoned_files();
   if (!options.resume.empty()) resume();
   if (!net.training()) net.train();
@@ -197,6 +242,7 @@ void FitRun::Impl::begin_epoch() {
     end_at_once();
     return;
   }
+  step.find_leaves();
   if (batch == 0) {
     values.reset();
     examples = 0;
@@ -337,9 +383,31 @@ void FitRun::Impl::poll() {
 
 // An interrupt ends it on all ranks.
 bool FitRun::Impl::validate(FitValues& all) {
+  std::size_t begun = 0;
+  bool is_done = false;
+  try {
+    is_done = compute_validation(all, begun);
+  } catch (...) {
+    for (std::size_t i = 0; i < std::min(begun, callbacks.size()); ++i) {
+      try {
+        callbacks[i]->on_validation_end(handle);
+      } catch (...) {  // ignored: the first error counts
+      }
+    }
+    throw;
+  }
+  together("callbacks", [&] { each_callback([&](Callback& one) { one.on_validation_end(handle); }); });
+  return is_done;
+}
+
+// `begun`: of how many callbacks the validation has begun.
+bool FitRun::Impl::compute_validation(FitValues& all, std::size_t& begun) {
   values.reset();
   together("validation", [&] {
-    each_callback([&](Callback& one) { one.on_validation_begin(handle); });
+    each_callback([&](Callback& one) {
+      ++begun;
+      one.on_validation_begin(handle);
+    });
     const ModeScope training(net);
     net.train(false);
     const auto is_over = [&] {
@@ -358,7 +426,6 @@ bool FitRun::Impl::validate(FitValues& all) {
   }
   if (!has_batches) throw InvalidArgument("fit: the validation has no batches");
   for (const auto& [name, value] : read_values(values.names(), values.results())) all["val_" + name] = value;
-  together("callbacks", [&] { each_callback([&](Callback& one) { one.on_validation_end(handle); }); });
   return true;
 }
 
@@ -374,8 +441,18 @@ void FitRun::Impl::add_history(const FitValues& all) {
   }
 }
 
-void FitRun::Impl::end_epoch() {
+// Other ranks learn of it as of any error of one of them.
+void FitRun::Impl::check_size() const {
   if (batch == 0) throw InvalidArgument("fit: epoch " + std::to_string(epoch) + " has no batches");
+  const std::int64_t size = batches->size();
+  if (batch < size)
+    throw Error("fit: epoch " + std::to_string(epoch) + " has ended after " + std::to_string(batch) +
+                " batches, and the data say that there are " + std::to_string(size) +
+                "; do not begin them anew meanwhile, as evaluate() of them in a callback does");
+}
+
+void FitRun::Impl::end_epoch() {
+  check_size();
   known_size = batch;
   use_late_values(true);
   Arrays own;  // the validation uses the same metrics
@@ -409,7 +486,8 @@ void FitRun::Impl::finish() {
   limit_pending(0);
   if (history.interrupted) {
     together("callbacks", [&] { each_callback([&](Callback& one) { one.on_interrupt(handle); }); });
-    if (!options.save_on_interrupt.empty()) handle.save(options.save_on_interrupt);
+    if (!options.save_on_interrupt.empty())
+      handle.save(PathPattern(options.save_on_interrupt).filled(handle, {}));
     write_saves();
   }
   history.stopped = history.interrupted ? "interrupted" : stop_reason;

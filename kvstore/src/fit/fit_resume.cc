@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <heddle/random.h>
 
 #include "fit/fit_run.h"
+#include "fit/losses.h"
 #include "fit/path_pattern.h"
 #include "fit/state_names.h"
 #include "stores/agreement.h"
@@ -69,6 +71,15 @@ CallbackState copy_of(const CallbackState& state) {
   return copy;
 }
 
+bool has_function(const std::string& loss) { return loss.find(kFunctionLoss) != std::string::npos; }
+
+bool has_state_of(const Checkpoint& from, const std::string& place) {
+  return !with_prefix(from.notes, kText + place).empty() ||
+         !with_prefix(from.arrays, kCallback + place).empty() ||
+         !with_prefix(from.arrays, kNumber + place).empty() ||
+         !with_prefix(from.arrays, kOfRank + place).empty();
+}
+
 std::string listed(const std::vector<std::string>& paths) {
   constexpr std::size_t kMost = 5;
   std::string text;
@@ -98,7 +109,8 @@ bool FitRun::Impl::exists_on_rank_0(const std::string& path) const {
 std::string FitRun::Impl::path_to_resume() const {
   const std::string& path = options.resume;
   const PathPattern pattern(path);
-  if (exists_on_rank_0(path)) return path;
+  const bool is_there = exists_on_rank_0(path);
+  if (is_there && (pattern.counts().empty() || !pattern.has_known_folder())) return path;
   if (!pattern.has_known_folder())
     throw InvalidArgument("fit: resume is '" + path +
                           "'; a place such as {epoch} may be in the file's name, not in its folder's");
@@ -108,7 +120,8 @@ std::string FitRun::Impl::path_to_resume() const {
   NumberedFiles found;
   together("resume", [&] {
     found = pattern.numbered_files();
-    if (!found.files.empty() || found.others.empty()) return;
+    std::erase(found.others, path);  // see below
+    if (is_there || !found.files.empty() || found.others.empty()) return;
     throw Error("fit: resume is '" + path +
                 "', and the files of such names are no checkpoints of fit(): " + listed(found.others));
   });
@@ -129,6 +142,7 @@ std::string FitRun::Impl::path_to_resume() const {
     write_log("fit: files that fit '" + path +
               "', but are no checkpoints of fit(), are left out: " + listed(found.others));
   if (least >= 0) return files.at(least);
+  if (is_there) return path;  // earlier versions left the places in the name at an interrupt
   if (has_any) fail(path, "is on some ranks alone: there is no number of which all have a file");
   return "";
 }
@@ -222,7 +236,40 @@ void FitRun::Impl::load_buffers(const Checkpoint& from) const {
   }
 }
 
+// Checkpoints of earlier versions have no settings. Of a loss that is a function nothing is known.
+void FitRun::Impl::check_settings(const Checkpoint& from) const {
+  for (const auto& [name, saved] : with_prefix(from.notes, kSetting)) {
+    const auto own = settings.find(name);
+    if (name == kMetrics || (own != settings.end() && own->second == saved)) continue;
+    if (own != settings.end() && (has_function(saved) || has_function(own->second))) continue;
+    fail(options.resume, "was saved within an epoch, with " + name + " " + saved + ", and there is " +
+                             (own == settings.end() ? "none" : own->second) +
+                             "; it can be another one between epochs alone");
+  }
+}
+
+// For each metric its place among those that were saved; of a checkpoint without names the same.
+std::vector<std::size_t> FitRun::Impl::places_of_values(const Checkpoint& from) const {
+  std::vector<std::size_t> places;
+  const auto saved = from.notes.find(kSetting + kMetrics);
+  std::vector<std::string> names;
+  if (saved != from.notes.end()) {
+    std::istringstream lines(saved->second);
+    for (std::string name; std::getline(lines, name);) names.push_back(name);
+  }
+  for (const FitMetric& metric : values.metrics()) {
+    const auto found = std::find(names.begin(), names.end(), metric.name);
+    if (saved != from.notes.end() && found == names.end())
+      fail(options.resume, "was saved within an epoch without the metric '" + metric.name +
+                               "'; there can be other ones between epochs alone");
+    places.push_back(saved == from.notes.end() ? places.size()
+                                               : static_cast<std::size_t>(found - names.begin()));
+  }
+  return places;
+}
+
 void FitRun::Impl::load_values(const Checkpoint& from) {
+  check_settings(from);
   const std::int64_t count = ranks ? ranks->size() : 1;
   std::vector<NDArray> state;
   for (std::size_t i = 0; from.arrays.contains(kValues + std::to_string(i)); ++i) {
@@ -236,7 +283,10 @@ void FitRun::Impl::load_values(const Checkpoint& from) {
   if (state.size() != values.state_size())
     fail(options.resume, "was saved within an epoch with " + std::to_string(state.size()) +
                              " losses and metrics, and there are " + std::to_string(values.state_size()));
-  values.set_state(state);
+  const std::size_t losses = values.state_size() - values.metrics().size();
+  std::vector<NDArray> ordered(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(losses));
+  for (const std::size_t place : places_of_values(from)) ordered.push_back(state.at(losses + place));
+  values.set_state(ordered);
 }
 
 // States go by the name of the callback, and of several with one name by their order.
@@ -261,6 +311,10 @@ void FitRun::Impl::load_callbacks(const Checkpoint& from) {
       break;
     }
   }
+  for (const auto& [place, name] : saved)
+    if (!used.contains(place) && has_state_of(from, place))
+      write_log("fit: checkpoint '" + options.resume + "' has a state of callback " + name +
+                ", and there is none of this name: it is not used");
 }
 
 void FitRun::Impl::set_state(const std::shared_ptr<Callback>& callback, const CallbackState& state) {
@@ -268,6 +322,7 @@ void FitRun::Impl::set_state(const std::shared_ptr<Callback>& callback, const Ca
   former_states.emplace_back(callback, copy_of(callback->state()));
   try {
     callback->set_state(state);
+    with_state.insert(callback.get());
   } catch (const std::out_of_range&) {
     fail(options.resume, "has a state of callback " + callback->name() + " in which something is missing");
   }

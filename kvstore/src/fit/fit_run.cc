@@ -27,6 +27,12 @@ std::string Callback::name() const {
   return name;
 }
 
+void Callback::clear_errors() {
+  const CallbackState own = state();
+  for (const auto* const arrays : {&own.arrays, &own.of_rank})
+    for (const auto& [name, array] : *arrays) fit_detail::clear_error(array);
+}
+
 Module& FitRun::net() const { return impl_.net; }
 Trainer& FitRun::trainer() const { return impl_.trainer; }
 std::int64_t FitRun::epoch() const { return impl_.epoch; }
@@ -80,6 +86,7 @@ void FitRun::save(const std::string& path) {
 
 bool FitRun::saving() const { return !impl_.writer.idle(); }
 bool FitRun::finish_saves() { return impl_.finish_saves(); }
+bool FitRun::has_state(const Callback& callback) const { return impl_.with_state.contains(&callback); }
 const std::string& FitRun::resumed_from() const { return impl_.options.resume; }
 
 }  // namespace heddle

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,14 +33,18 @@ struct FitRun::Impl {
 
   // Parts of run().
   void check_options() const;
+  void check_rate_callbacks() const;
   void check_data(const FitData& data) const;
   void name_values();
+  void name_settings(const FitData& data);
   void begin();
   void run_epoch();
   void begin_epoch();
   bool run_step();
   void end_epoch();
   bool validate(FitValues& all);  // false: an interrupt has ended it
+  bool compute_validation(FitValues& all, std::size_t& begun);
+  void check_size() const;
   void add_history(const FitValues& all);
   bool end_at_once();
   bool has_others() const { return ranks && ranks->size() > 1; }
@@ -86,6 +91,8 @@ struct FitRun::Impl {
   void load_generators(const Checkpoint& from);
   void load_buffers(const Checkpoint& from) const;
   void load_values(const Checkpoint& from);
+  void check_settings(const Checkpoint& from) const;
+  std::vector<std::size_t> places_of_values(const Checkpoint& from) const;
   void load_callbacks(const Checkpoint& from);
   void set_state(const std::shared_ptr<Callback>& callback, const CallbackState& state);
   void put_back_callbacks();
@@ -106,6 +113,7 @@ struct FitRun::Impl {
   std::shared_ptr<Batches> batches, validation;
   std::vector<std::shared_ptr<Callback>> callbacks;
   std::vector<std::string> value_names;
+  std::map<std::string, std::string> settings;  // what a position within an epoch depends on
   CheckpointWriter writer;
   fit_detail::StopAgreement agreement;
   const fit_detail::InterruptScope interrupts;
@@ -115,6 +123,7 @@ struct FitRun::Impl {
   bool finished = false;  // whether a callback ended the training, which a resumed run does not continue
   History history;
   std::vector<std::pair<std::shared_ptr<Callback>, CallbackState>> former_states;  // before a resume
+  std::set<const Callback*> with_state;  // whose state was in the checkpoint
   fit_detail::BufferCopies buffers;
   fit_detail::Arrays last_losses;
   fit_detail::Arrays epoch_results;  // of all ranks, from the last step to on_epoch_end

@@ -150,6 +150,7 @@ Checkpoint FitRun::Impl::checkpoint() {
   };
   has_others() ? agree(*ranks, "fit", "arrays for a checkpoint", save) : void(save());
   all.arrays.merge(of_all_ranks(own, ranks.get()));
+  for (const auto& [name, value] : settings) all.notes[kSetting + name] = value;
   if (finished) all.notes[kStopped] = stop_reason;
   if (!history.epochs.empty()) {
     all.arrays[kEpochs] = array(history.epochs, {static_cast<std::int64_t>(history.epochs.size())});
@@ -161,6 +162,7 @@ Checkpoint FitRun::Impl::checkpoint() {
 
 // Of several ranks all end in the step of a loss that is not finite, and all if rank 0 cannot write.
 void FitRun::Impl::write_saves() {
+  if (!saves.empty()) use_late_values(true);  // a callback may keep what it makes of them in its state
   if (!saves.empty() && has_others()) limit_pending(0);
   for (const std::string& path : std::exchange(saves, {})) {
     const Checkpoint all = checkpoint();

@@ -77,6 +77,16 @@ FitStep::FitStep(Module& net, Trainer& trainer, const FitOptions& options, const
   captured_.emplace(trainer, CapturedStep::Function([this](const Arrays& all) { return train(all); }));
 }
 
+void FitStep::find_leaves() {
+  leaves_.clear();
+  for (const auto& all : {net_.state(), trainer_.parameters()})
+    for (const Parameter& one : all) leaves_.push_back(one.value);
+}
+
+void FitStep::clear_gradients() const {
+  for (const NDArray& one : leaves_) clear_grad(one);
+}
+
 void FitStep::split(const Arrays& batch, Arrays& inputs, Arrays& labels) const {
   const std::size_t count = options_.labels >= 0 ? static_cast<std::size_t>(options_.labels) : loss_.labels();
   split_batch("fit", batch, count, inputs, labels);
@@ -123,10 +133,12 @@ Arrays FitStep::train(const Arrays& all) {
   }
   clip(batches);
   trainer_.step(share_ / static_cast<double>(batches));
+  clear_gradients();
   return results;
 }
 
 std::vector<StepResult> FitStep::run(const std::vector<Arrays>& group, Where where) {
+  clear_gradients();
   Arrays all;
   batch_arrays_ = group[0].size();
   for (const Arrays& batch : group) {

@@ -40,6 +40,10 @@ class FitStep {
   bool is_captured() const { return captured_.has_value(); }
   // A step of as many batches as `group` has: one result for each, detached, which no later step changes.
   std::vector<StepResult> run(const std::vector<Arrays>& group, Where where);
+  // Finds the leaves of the network and the trainer, whose gradients from before a step, or of what the trainer does not train,
+  // count in no step.
+  void find_leaves();
+  void clear_gradients() const;
   void split(const Arrays& batch, Arrays& inputs, Arrays& labels) const;
 
  private:
@@ -54,6 +58,7 @@ class FitStep {
   std::size_t batch_arrays_ = 0;         // of the batches of the step that runs
   std::shared_ptr<Communicator> ranks_;  // null: this process alone
   std::size_t losses_;
+  std::vector<NDArray> leaves_{};
   double share_ = 1;  // of this worker in the gradients that the store adds
   std::optional<CapturedStep> captured_{};
 };

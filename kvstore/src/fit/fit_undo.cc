@@ -1,7 +1,6 @@
 // Steps of a training that fail, or that are skipped: what is put back.
 #include <utility>
 
-#include <heddle/autograd.h>
 #include <heddle/elementwise.h>
 #include <heddle/engine.h>
 
@@ -21,7 +20,7 @@ PendingStep FitRun::Impl::next_pending(const std::vector<Arrays>& group) {
 
 // Leaves nothing of a step that has not been completed.
 void FitRun::Impl::undo_step() {
-  for (const Parameter& one : trainer.parameters()) clear_grad(one.value);
+  step.clear_gradients();
   put_back(pending.back());
   pending.pop_back();
 }
@@ -29,11 +28,11 @@ void FitRun::Impl::undo_step() {
 // A step that the loss scaler skips changes no statistics.
 void FitRun::Impl::undo_if_skipped() {
   const PendingStep& last = pending.back();
-  if (trainer.scaler()) put_back_if(not_equal(trainer.scaler()->skipped(), last.skipped), last.buffers);
+  if (trainer.scaler()) put_back_if(net, not_equal(trainer.scaler()->skipped(), last.skipped), last.buffers);
 }
 
 void FitRun::Impl::put_back(const PendingStep& last) const {
-  fit_detail::put_back(last.buffers);
+  fit_detail::put_back(net, last.buffers);
   const auto all = generators();
   for (std::size_t i = 0; i < all.size(); ++i) all[i].second->set_position(last.random[i]);
 }
@@ -74,8 +73,15 @@ void FitRun::Impl::restore_before(const PendingStep& failed) {
     }
   }
   trainer.clear_errors();
+  step.clear_gradients();
   for (const Parameter& one : net.state())
     one.value.engine().clear_error(one.value.var(), CallSite::current());
+  for (const std::shared_ptr<Callback>& one : callbacks) {
+    try {
+      one->clear_errors();
+    } catch (...) {  // ignored: what has made the step fail is the error
+    }
+  }
   put_back(failed);
 }
 

@@ -16,12 +16,12 @@ LearningRateScheduler::LearningRateScheduler(Function schedule) : schedule_(std:
 }
 
 void LearningRateScheduler::on_train_begin(FitRun& run) {
-  if (run.epoch() == 0 && run.batch() == 0) lr_.reset();
+  if (!run.has_state(*this)) lr_.reset();
   if (lr_) run.trainer().set_schedule(constant_schedule(*lr_));
 }
 
 void LearningRateScheduler::on_epoch_begin(FitRun& run) {
-  if (run.batch() > 0) return;
+  if (run.batch() > 0 && lr_) return;  // set by on_train_begin
   const double lr = schedule_(run.epoch(), run.trainer().learning_rate());
   if (!std::isfinite(lr) || lr < 0)
     throw InvalidArgument("LearningRateScheduler: the rate of epoch " + std::to_string(run.epoch()) + " is " +
@@ -56,7 +56,7 @@ void ReduceOnPlateau::apply(FitRun& run) const {
 void ReduceOnPlateau::on_train_begin(FitRun& run) {
   check_monitor("ReduceOnPlateau", run, options_.monitor);
   schedule_ = run.trainer().schedule();
-  if (run.epoch() == 0 && run.batch() == 0) {
+  if (!run.has_state(*this)) {
     best_.reset();
     waited_ = cooling_ = 0;
     scale_ = 1;

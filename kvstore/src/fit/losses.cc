@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <heddle/number_text.h>
@@ -25,9 +26,24 @@ const std::map<std::string, LossTerm::Function>& named_losses() {
   return all;
 }
 
+// A loss that is computed element by element: its operator would repeat a label (n,) along the rows of an output (n, 1).
+LossTerm::Function of_equal_shapes(const std::string& call, const std::string& name,
+                                   LossTerm::Function loss) {
+  return [call, name, loss = std::move(loss)](const NDArray& y, const NDArray& label) {
+    if (y.defined() && label.defined() && y.shape() != label.shape())
+      throw InvalidArgument(call + ": " + name + ": the output is " + y.shape().to_string() + ", the label " +
+                            label.shape().to_string() + "; want equal shapes" +
+                            (y.size() == label.size() ? ": reshape the label to that of the output" : ""));
+    return loss(y, label);
+  };
+}
+
 LossTerm::Function function_of(const std::string& call, const std::string& name) {
+  static const std::set<std::string> elementwise{"mse_loss",        "l1_loss", "huber_loss",
+                                                 "bce_with_logits", "kl_div",  "hinge_loss"};
   const auto found = named_losses().find(name);
-  if (found != named_losses().end()) return found->second;
+  if (found != named_losses().end())
+    return elementwise.contains(name) ? of_equal_shapes(call, name, found->second) : found->second;
   std::string known;
   for (const auto& [one, function] : named_losses()) known += (known.empty() ? "" : ", ") + one;
   throw InvalidArgument(call + ": there is no loss '" + name + "'; there are " + known +
@@ -65,6 +81,15 @@ std::vector<std::string> BatchLoss::names() const {
   for (std::size_t i = 0; terms_.size() > 1 && i < terms_.size(); ++i)
     all.push_back(output_name(i) + "_loss");
   return all;
+}
+
+std::string BatchLoss::description() const {
+  if (function_) return kFunctionLoss;
+  std::string text;
+  for (const LossTerm& term : terms_)
+    text += (text.empty() ? "" : " + ") + (term.weight == 1 ? "" : number_text(term.weight) + " ") +
+            (term.name.empty() ? kFunctionLoss : term.name);
+  return text;
 }
 
 NDArray BatchLoss::checked(const NDArray& loss, const std::string& which) const {

@@ -8,12 +8,15 @@
 
 namespace heddle::fit_detail {
 
+inline const std::string kFunctionLoss = "a function";  // in BatchLoss::description()
+
 class BatchLoss {
  public:
   // `call`: the function that errors name. `outputs`: names of outputs, or none. Throws InvalidArgument.
   BatchLoss(std::string call, const FitLoss& loss, std::vector<std::string> outputs);
   bool defined() const { return function_ || !terms_.empty(); }
-  bool has_names() const;  // whether no term is a function of the program
+  std::string description() const;  // "mse_loss + 0.5 cross_entropy"; "a function" for those of the program
+  bool has_names() const;           // whether no term is a function of the program
   // How many arrays at the end of a batch are labels, if nobody says it.
   std::size_t labels() const { return terms_.empty() ? 1 : terms_.size(); }
   // "loss" and, of several terms, "priority_loss" ... ; none if the loss is not defined.

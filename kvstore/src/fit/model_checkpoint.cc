@@ -47,19 +47,6 @@ std::vector<std::string> own_paths(const std::vector<std::string>& files, const 
   return own;
 }
 
-void check_placeholders(const std::string& path, const FitRun& run, bool by_steps) {
-  for (std::size_t open = path.find('{'); open != std::string::npos; open = path.find('{', open + 1)) {
-    const std::size_t close = path.find('}', open);
-    if (close == std::string::npos) return;
-    const std::string name = path.substr(open + 1, close - open - 1);
-    if (name == "epoch" || name == "step") continue;
-    check_monitor("ModelCheckpoint", run, name);
-    if (by_steps)
-      throw InvalidArgument("ModelCheckpoint: the path has {" + name +
-                            "}, a value of an epoch, and files are saved by steps");
-  }
-}
-
 }  // namespace
 
 ModelCheckpoint::ModelCheckpoint(std::string path, ModelCheckpointOptions options)
@@ -75,24 +62,30 @@ ModelCheckpoint::ModelCheckpoint(std::string path, ModelCheckpointOptions option
 
 void ModelCheckpoint::on_train_begin(FitRun& run) {
   if (!options_.monitor.empty()) check_monitor("ModelCheckpoint", run, options_.monitor);
-  check_placeholders(path_, run, options_.every_steps > 0);
+  const std::string value = check_places("ModelCheckpoint", run, path_);
+  if (!value.empty() && options_.every_steps > 0)
+    throw InvalidArgument("ModelCheckpoint: the path has {" + value +
+                          "}, a value of an epoch, and files are saved by steps");
+  left_out_ = interrupted_ = false;
+  saved_step_ = -1;
   if (run.rank() == 0) check_writable("ModelCheckpoint", path_);
   const PathPattern pattern(path_);
   pattern.remove_abandoned_files();  // on each rank, whose residuals are on its host
   if (run.epoch() > 0 || run.batch() > 0) {
+    if (!run.has_state(*this)) files_.clear();
     files_ = own_paths(files_, path_, pattern, run);
     // The run that is resumed may have saved elsewhere: those files stay.
     std::erase_if(files_, [&](const std::string& file) { return !pattern.fits(file); });
     if (options_.keep > 0) add_later_files(files_, pattern, run);
     return;
   }
-  best_.reset();
   files_.clear();
 }
 
 void ModelCheckpoint::on_batch_end(FitRun& run) {
   if (options_.every_steps == 0 || run.step() % options_.every_steps != 0) return;
-  if (is_one_ && run.ranks() == 1 && run.saving()) return;
+  left_out_ = is_one_ && run.ranks() == 1 && run.saving();
+  if (left_out_) return;
   save(run, {});
 }
 
@@ -108,6 +101,7 @@ void ModelCheckpoint::on_epoch_end(FitRun& run, const FitValues& values) {
 }
 
 void ModelCheckpoint::on_interrupt(FitRun& run) {
+  interrupted_ = true;
   if (options_.on_interrupt && options_.monitor.empty()) save(run, {});
 }
 
@@ -118,6 +112,7 @@ void ModelCheckpoint::save(FitRun& run, const FitValues& values) {
     files_.push_back(path);
     remove_old(run, options_.keep + 1, false);
   }
+  saved_step_ = run.step();
   run.save(path);
 }
 
@@ -137,8 +132,14 @@ void ModelCheckpoint::remove_old(FitRun& run, std::int64_t most, bool is_end) {
   files_.erase(files_.begin(), files_.begin() + std::max<std::int64_t>(std::ssize(files_) - known, 0));
 }
 
+// A file that is written by steps is of the last one, and a run that was stopped within an epoch is saved, as finished. The file
+// before it stays, since the last one is not written yet.
 void ModelCheckpoint::on_train_end(FitRun& run) {
-  if (options_.keep > 0) remove_old(run, options_.keep, true);
+  const bool is_wanted = options_.monitor.empty() && !interrupted_ && saved_step_ != run.step();
+  const bool saves = options_.every_epochs > 0 || options_.every_steps > 0;
+  const bool is_last = is_wanted && saves && (left_out_ || run.batch() > 0);
+  if (is_last) save(run, {});
+  if (options_.keep > 0) remove_old(run, options_.keep + (is_last ? 1 : 0), true);
 }
 
 CallbackState ModelCheckpoint::state() const {

@@ -36,4 +36,19 @@ inline void check_monitor(const char* who, const FitRun& run, const std::string&
                         known);
 }
 
+// Throws InvalidArgument if a place in a path of checkpoints is neither {epoch} nor {step} nor a value of an epoch. Returns the
+// first value, "" if there is none.
+inline std::string check_places(const char* who, const FitRun& run, const std::string& path) {
+  std::string first;
+  for (std::size_t open = path.find('{'); open != std::string::npos; open = path.find('{', open + 1)) {
+    const std::size_t close = path.find('}', open);
+    if (close == std::string::npos) break;
+    const std::string name = path.substr(open + 1, close - open - 1);
+    if (name == "epoch" || name == "step") continue;
+    check_monitor(who, run, name);
+    if (first.empty()) first = name;
+  }
+  return first;
+}
+
 }  // namespace heddle::fit_detail

@@ -8,6 +8,8 @@
 #include <heddle/autograd.h>
 #include <heddle/ops.h>
 
+#include "fit/buffer_copies.h"
+
 namespace heddle::fit_detail {
 namespace {
 
@@ -55,20 +57,23 @@ class CallWatch {
   std::vector<std::shared_ptr<Module>> held_;
 };
 
-// Sets the arrays of a network back to what they are now.
+// Sets the arrays of a network back to what they are now, also if forward() puts another array in the place of a buffer.
 class StateGuard {
  public:
-  explicit StateGuard(const Module& net) {
+  explicit StateGuard(const Module& net) : net_(net), buffers_(copies_of_buffers(net, {})) {
     for (const Parameter& one : net.state())
       saved_.emplace_back(one.value.detach(), one.value.detach().copy());
   }
   ~StateGuard() {
     for (const auto& [array, value] : saved_) array.assign(value);
+    put_back(net_, buffers_);
   }
   StateGuard(const StateGuard&) = delete;
   StateGuard& operator=(const StateGuard&) = delete;
 
  private:
+  const Module& net_;
+  BufferCopies buffers_;
   std::vector<std::pair<NDArray, NDArray>> saved_;
 };
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <heddle/safetensors.h>
@@ -67,6 +68,17 @@ template <class Use> void for_value_ends(std::string_view text, std::size_t begi
   const std::string_view decimals = text.substr(point + 1, kDecimals);
   if (decimals.size() == kDecimals && decimals.find_first_not_of("0123456789") == std::string_view::npos)
     use(point + 1 + kDecimals);
+}
+
+// How many steps the checkpoint's trainer has done; -1: not known.
+std::int64_t steps_of(const std::string& path) {
+  std::int64_t steps = -1;
+  try {
+    const std::string text = load_safetensors_metadata(path)[kCheckpointSteps];
+    std::from_chars(text.data(), text.data() + text.size(), steps);
+  } catch (const Error&) {  // removed by another process meanwhile
+  }
+  return steps;
 }
 
 std::string whole(const std::string& path) {
@@ -152,9 +164,9 @@ std::string PathPattern::filled(const FitRun& run, const FitValues& values) cons
           result += std::to_string(run.epoch() + 1);
         } else if (place == "step") {
           result += std::to_string(run.step());
-        } else if (value != values.end()) {
-          std::snprintf(number, sizeof number, "%.4f", value->second);
-          result += number;
+        } else {
+          if (value != values.end()) std::snprintf(number, sizeof number, "%.4f", value->second);
+          result += value != values.end() ? number : "nan";
         }
       });
   return result;
@@ -180,14 +192,17 @@ void PathPattern::for_numbered(CheckpointName checkpoint_name, Use use) const {
 
 NumberedFiles PathPattern::numbered_files() const {
   NumberedFiles found;
+  std::map<std::int64_t, std::pair<std::int64_t, std::string>> newest;
   for_numbered([](std::string name) { return std::optional(std::move(name)); },
                [&](std::int64_t number, const std::string& path) {
                  std::error_code ignored;
                  if (!fs::is_regular_file(path, ignored)) return;
                  if (!is_of_fit(path)) return found.others.push_back(path);
-                 std::string& file = found.files[number];  // of several of one number the last name
-                 file = std::max(file, path);
+                 // Of several of one number, which differ in a value, the one with most steps; of equal ones the last name.
+                 auto& [most, file] = newest[number];
+                 std::tie(most, file) = std::max(std::pair(most, file), std::pair(steps_of(path), path));
                });
+  for (const auto& [number, file] : newest) found.files[number] = file.second;
   std::sort(found.others.begin(), found.others.end());
   return found;
 }

@@ -48,7 +48,7 @@ class PathPattern {
     return counts_;
   }  // "step", else "epoch", if its name has that, else ""
 
-  // The path with numbers in the places; a place that nobody knows is left out.
+  // The path with numbers in the places; "nan" for a value that nobody knows, as after an interrupt.
   std::string filled(const FitRun& run, const FitValues& values) const;
   // Whether filled() may have given this path, for this or another run.
   bool fits(const std::string& path) const;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <heddle/callback.h>
+#include <heddle/engine.h>
 
 #include "fit/batch_parts.h"
 #include "fit/buffer_copies.h"
@@ -22,6 +23,15 @@ struct PendingStep {
   NDArray skipped;                          // with a loss scaler: how many steps it has skipped before
   std::int64_t epoch = 0, first_batch = 0;  // of the group
 };
+
+// Waits for the array, whose value stays.
+inline void clear_error(const NDArray& array) {
+  try {
+    array.wait();
+  } catch (...) {  // the error that is cleared
+  }
+  array.engine().clear_error(array.var(), CallSite::current());
+}
 
 // Values that a callback has asked for.
 struct LateValues {

@@ -1,6 +1,8 @@
 #include <heddle/number_text.h>
 #include <heddle/pruning_callbacks.h>
 
+#include "fit/pending_step.h"
+
 namespace heddle {
 
 void KeepPruned::on_train_begin(FitRun& run) {
@@ -18,6 +20,10 @@ CallbackState KeepPruned::state() const {
 }
 
 void KeepPruned::set_state(const CallbackState& state) { pruning_.set_state(state.arrays); }
+
+void KeepPruned::clear_errors() {
+  for (const Parameter& mask : pruning_.masks()) fit_detail::clear_error(mask.value);
+}
 
 GradualPruning::GradualPruning(Pruning pruning, const GradualSparsity& sparsity)
     : KeepPruned(std::move(pruning)), sparsity_(sparsity) {

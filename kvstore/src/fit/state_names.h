@@ -6,7 +6,7 @@
 //   fit.values.I              f64 (ranks, ...), within an epoch: EpochValues::state()
 //   fit.callback.I.NAME       an array of the callback I; numbers as f64 under fit.number.I.NAME
 //   fit.of_rank.I.NAME        (ranks, ...), an array of the callback I of which each rank has its own
-// and as notes fit.callback.I, the name of each callback, fit.text.I.NAME, and fit.stopped.
+// and as notes fit.setting.NAME, on which a position within an epoch depends; metrics by their names, in lines; fit.callback.I, the name of each callback, fit.text.I.NAME, and fit.stopped.
 #pragma once
 
 #include <string>
@@ -16,6 +16,7 @@ namespace heddle::fit_detail {
 inline const std::string kHistory = "fit.history.", kEpochs = "fit.history.epochs",
                          kGenerator = "fit.generator.", kValues = "fit.values.", kCallback = "fit.callback.",
                          kNumber = "fit.number.", kOfRank = "fit.of_rank.", kText = "fit.text.",
-                         kStopped = "fit.stopped", kBuffer = "fit.buffer.";
+                         kStopped = "fit.stopped", kBuffer = "fit.buffer.", kSetting = "fit.setting.",
+                         kMetrics = "metrics";
 
 }  // namespace heddle::fit_detail

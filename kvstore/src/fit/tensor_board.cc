@@ -13,7 +13,9 @@ TensorBoard::TensorBoard(std::string folder, TensorBoardOptions options)
 
 void TensorBoard::on_train_begin(FitRun& run) {
   if (run.rank() != 0) return;
-  writer_ = std::make_shared<SummaryWriter>(folder_);
+  const bool goes_on = !run.resumed_from().empty();
+  writer_ = std::make_shared<SummaryWriter>(
+      folder_, SummaryWriterOptions{.suffix = {}, .from_step = goes_on ? run.step() + 1 : -1});
   if (options_.graph) writer_->graph(run.net());
 }
 

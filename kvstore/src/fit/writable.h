@@ -30,6 +30,15 @@ inline void check_writable(const std::string& who, const std::string& path) {
   } else if (S_ISDIR(now.st_mode)) {
     refuse("it is a folder");
   }
+  std::string name = std::filesystem::path(path).filename().string();
+  for (std::size_t open = name.find('{'); open != std::string::npos; open = name.find('{'))
+    name.erase(open,
+               name.find('}', open) - open);  // a place has a digit at least, as long as the brace that stays
+  const long most = ::pathconf(folder.c_str(), _PC_NAME_MAX);
+  constexpr long kTemporary = 32;  // bytes behind the name while the file is written
+  if (most > 0 && static_cast<long>(name.size()) + kTemporary > most)
+    refuse("its name has " + std::to_string(name.size()) + " bytes; want " +
+           std::to_string(most - kTemporary) + " or fewer");
 }
 
 }  // namespace heddle::fit_detail

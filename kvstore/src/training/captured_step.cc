@@ -5,6 +5,7 @@
 
 #include <heddle/autocast.h>
 #include <heddle/autograd.h>
+#include <heddle/autograd/find_nan.h>
 #include <heddle/captured_step.h>
 #include <heddle/log.h>
 #include <heddle/module_call.h>
@@ -159,7 +160,7 @@ CapturedStep::Arrays CapturedStep::launch(const Entry& entry, const Arrays& batc
 CapturedStep::Arrays CapturedStep::run(const Arrays& batch, Where where) {
   check(batch, where);
   if (resets_ != trainer_->resets_) reset();
-  if (always_now_ || trainer_->has_gradients()) return run_now(batch, where);
+  if (always_now_ || finds_nan_here() || trainer_->has_gradients()) return run_now(batch, where);
   std::vector<std::int64_t> now = signature(batch);
   const Entry* const entry = find(now);
   if (!entry) {

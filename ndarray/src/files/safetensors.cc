@@ -17,6 +17,7 @@
 
 #include <heddle/array_error.h>
 #include <heddle/array_op.h>
+#include <heddle/readable_safetensors.h>
 #include <heddle/safetensors.h>
 
 #include "arrays/gpu_copy.h"
@@ -170,6 +171,8 @@ std::unique_ptr<AtomicFile> write_file_by_op(const std::string& path, const Meta
 
 struct ArrayEntry {
   std::string name;
+  std::string
+      unknown{};  // not empty: the name of a dtype that there is not, of which shape and size are not looked at
   DType dtype;
   Shape shape;
   std::uint64_t begin, end;
@@ -193,16 +196,18 @@ const json& field(const std::string& path, const std::string& name, const json& 
   return *found;
 }
 
-ArrayEntry parse_entry(const std::string& path, const std::string& name, const json& value) {
+ArrayEntry parse_entry(const std::string& path, const std::string& name, const json& value,
+                       bool keeps_unknown) {
   if (!value.is_object()) damaged(path, "array '" + name + "' is described by no JSON object");
   ArrayEntry entry{.name = name, .dtype = DType::f32, .shape = {}, .begin = 0, .end = 0};
   const json& dtype = field(path, name, value, "dtype");
   std::string dtype_name = dtype.is_string() ? dtype.get<std::string>() : dtype.dump().substr(0, 40);
   std::optional<DType> known = dtype_from_format(dtype_name);
-  if (!known) {
+  if (!known && !keeps_unknown) {
     damaged(path, "array '" + name + "' has dtype " + dtype_name + "; known are " + known_formats());
   }
-  entry.dtype = *known;
+  if (!known) entry.unknown = dtype_name.empty() ? "''" : dtype_name;
+  entry.dtype = known.value_or(DType::u8);
 
   const json& shape = field(path, name, value, "shape");
   if (!shape.is_array() || shape.size() > kMaxDims) {
@@ -222,7 +227,7 @@ ArrayEntry parse_entry(const std::string& path, const std::string& name, const j
     damaged(path, "array '" + name + "': data_offsets is no pair");
   entry.begin = natural(path, name, offsets[0]);
   entry.end = natural(path, name, offsets[1]);
-  if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
+  if (entry.end < entry.begin || (entry.unknown.empty() && entry.end - entry.begin != bytes)) {
     damaged(path, "array '" + name + "': " + name_of(entry.dtype) + " " + entry.shape.to_string() +
                       " takes " + std::to_string(bytes) + " bytes, its offsets are [" +
                       std::to_string(entry.begin) + ", " + std::to_string(entry.end) + ")");
@@ -346,7 +351,8 @@ void check_cover(const std::string& path, std::vector<ArrayEntry>& entries, std:
 // An open file whose header has been read and checked.
 class SafetensorsReader {
  public:
-  explicit SafetensorsReader(const std::string& path) : path_(path) {
+  // `keeps_unknown`: arrays of a dtype that there is not are entries too.
+  explicit SafetensorsReader(const std::string& path, bool keeps_unknown = false) : path_(path) {
     ndarray_detail::check_path(path);
     in_.open(path, std::ios::binary | std::ios::ate);
     if (!in_) damaged(path_, std::string("cannot be opened: ") + std::strerror(errno));
@@ -355,7 +361,7 @@ class SafetensorsReader {
     std::string text = read_header(static_cast<std::uint64_t>(at_end));
     parse_header(path_, text, [&](const std::string& name, const json& value) {
       name == kMetadata ? void(metadata_ = parse_metadata(path_, value))
-                        : entries_.push_back(parse_entry(path_, name, value));
+                        : entries_.push_back(parse_entry(path_, name, value, keeps_unknown));
     });
     checksums_ = take_checksums(path_, text, metadata_);
     data_begin_ = sizeof(std::uint64_t) + text.size();
@@ -496,6 +502,22 @@ Safetensors map_safetensors(const std::string& path, Where where) {
     for (const ArrayEntry& entry : reader.entries())
       content.arrays[entry.name] = reader.map_array(entry, file);
     return content;
+  });
+}
+
+ndarray_detail::ReadableSafetensors ndarray_detail::map_readable_safetensors(const std::string& path) {
+  return in_file_call("map_safetensors", [&] {
+    const SafetensorsReader reader(path, true);
+    const MappedFile file = map_file(path);
+    ReadableSafetensors found;
+    for (const ArrayEntry& entry : reader.entries()) {
+      if (!entry.unknown.empty()) {
+        found.unreadable[entry.name] = entry.unknown;
+      } else {
+        found.arrays[entry.name] = reader.map_array(entry, file);
+      }
+    }
+    return found;
   });
 }
 

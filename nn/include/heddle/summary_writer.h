@@ -22,6 +22,8 @@ using HyperParameter = std::variant<bool, std::int64_t, double, std::string>;
 
 struct SummaryWriterOptions {
   std::string suffix = {};  // of the file's name, which begins "events.out.tfevents"
+  // Not below 0: TensorBoard leaves out what other files of the folder have of this step and later ones, as after a resume.
+  std::int64_t from_step = -1;
 };
 
 // Writes records of one run to a new file in a folder, in the order of the calls. A call with an array reads it as it is at the call, by an op, and returns

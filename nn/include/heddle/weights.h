@@ -37,6 +37,8 @@ struct WeightOptions {
   std::vector<std::string> ignore = {"*num_batches_tracked"};
   bool strict =
       false;  // throws InvalidArgument with the report, before anything is changed, unless all weights fit
+  // Arrays that cannot be read: their dtypes by name, as "F8_E4M3". Those that are wanted are in the report.
+  std::map<std::string, std::string> unreadable = {};
 };
 
 // Gives each parameter the values of the array of its name, converted to its dtype; those in the report are left as they are.
@@ -46,7 +48,8 @@ WeightReport load_weights(const std::vector<Parameter>& parameters,
                           const std::map<std::string, NDArray>& arrays, const WeightOptions& options = {},
                           Where where = Where::current());
 // Loads net.state(), all parameters and saved buffers, from a file .npz or .safetensors as the function above does from a map. The file is
-// mapped: only what is loaded is read. Throws Error that names the file.
+// mapped: only what is loaded is read, and arrays of a dtype that there is not are in the report if they are wanted. Throws Error
+// that names the file.
 WeightReport load_weights(const Module& net, const std::string& path, const WeightOptions& options = {},
                           Where where = Where::current());
 

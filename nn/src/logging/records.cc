@@ -91,6 +91,13 @@ std::string hyperparameter_event(double wall, const std::string& tag, const Prot
 
 std::string version_record(double wall) { return Protobuf().real(1, wall).bytes(3, "brain.Event:2").text(); }
 
+std::string start_record(const RecordTime& time) {
+  constexpr int kSessionLog = 7, kStatus = 1, kStart = 1;
+  Protobuf status;
+  status.integer(kStatus, kStart);
+  return Protobuf().real(1, time.wall).integer(2, time.step).message(kSessionLog, status).text();
+}
+
 std::string scalar_record(const RecordTime& time, const std::string& tag, double value) {
   return summary_event(time, Protobuf().bytes(1, tag).real32(2, static_cast<float>(value)));
 }

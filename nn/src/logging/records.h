@@ -22,6 +22,7 @@ struct RecordTime {
 };
 
 std::string version_record(double wall);
+std::string start_record(const RecordTime& time);  // a run that begins, or goes on, with a step
 std::string scalar_record(const RecordTime& time, const std::string& tag, double value);
 std::string histogram_record(const RecordTime& time, const std::string& tag, const Histogram& histogram);
 std::string image_record(const RecordTime& time, const std::string& tag, const Picture& picture);

@@ -218,6 +218,7 @@ SummaryWriter::SummaryWriter(const std::string& folder, const SummaryWriterOptio
   const CallSite site(where);
   state_ = std::make_unique<State>(file_in(folder, options.suffix));
   state_->file->append(version_record(now()));
+  if (options.from_step >= 0) state_->file->append(start_record({now(), options.from_step}));
 }
 
 SummaryWriter::~SummaryWriter() {

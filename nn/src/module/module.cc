@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include <heddle/autograd.h>
+#include <heddle/graph.h>
 #include <heddle/module.h>
 #include <heddle/module_buffers.h>
 
@@ -268,6 +269,12 @@ NDArray Module::set(const std::string& name, const NDArray& array) {
   if (is_array && is_same(known->array, array)) return known->array;
   if (is_array && known->kind != ModuleNode::Kind::parameter) {
     check_buffer(class_name(), name, array);
+    if (is_capturing())
+      throw Error(
+          class_name() + ": buffer '" + name +
+          "' gets another array in a step that is captured, which no launch would repeat; change it in "
+          "place, in Python by self." +
+          name + "[...] = ");
     known->pending = false;
     return known->array = array;
   }

@@ -6,7 +6,7 @@
 #include <heddle/call_site.h>
 #include <heddle/name_pattern.h>
 #include <heddle/npz.h>
-#include <heddle/safetensors.h>
+#include <heddle/readable_safetensors.h>
 #include <heddle/weights.h>
 
 namespace heddle {
@@ -43,10 +43,11 @@ bool is_ignored(const WeightOptions& options, const std::string& name) {
                      [&](const std::string& pattern) { return fits_pattern(pattern, name); });
 }
 
-// An array, and the name that it is given.
+// An array, and the name that it is given; or the dtype of one that cannot be read.
 struct Given {
   std::string name;
-  NDArray array;
+  NDArray array{};
+  std::string dtype{};
 };
 
 // The arrays by the names that a network has for them.
@@ -54,14 +55,16 @@ std::map<std::string, Given> given_by_name(const std::map<std::string, NDArray>&
                                            const WeightOptions& options) {
   std::map<std::string, Given> all;
   std::set<std::string> used;
-  for (const auto& [name, array] : arrays) {
+  const auto add = [&](const std::string& name, Given one) {
     const auto* const rule = rule_of(options.rename, name);
     if (rule) used.insert(rule->first);
-    if (is_ignored(options, name)) continue;
+    if (is_ignored(options, name)) return;
     const std::string wanted = rule ? renamed(name, *rule) : name;
-    const auto [place, is_new] = all.try_emplace(wanted, Given{name, array});
+    const auto [place, is_new] = all.try_emplace(wanted, std::move(one));
     if (!is_new) fail("'" + place->second.name + "' and '" + name + "' are both renamed to '" + wanted + "'");
-  }
+  };
+  for (const auto& [name, array] : arrays) add(name, {.name = name, .array = array});
+  for (const auto& [name, dtype] : options.unreadable) add(name, {.name = name, .dtype = dtype});
   for (const auto& [from, to] : options.rename)
     if (!used.contains(from)) fail("rename has '" + from + "', which no name of an array begins with");
   return all;
@@ -102,6 +105,10 @@ WeightReport load_weights(const std::vector<Parameter>& parameters,
       continue;
     }
     const NDArray& array = found->second.array;
+    if (value.defined() && !found->second.dtype.empty()) {
+      report.other_dtype.push_back(name + ": " + found->second.dtype + ", wanted " + name_of(value.dtype()));
+      continue;
+    }
     if (!array.defined() || !value.defined())
       ndarray_detail::refuse_undefined(("load_weights: '" + name + "'").c_str());
     if (array.shape() != value.shape()) {
@@ -130,8 +137,11 @@ WeightReport load_weights(const std::vector<Parameter>& parameters,
 WeightReport load_weights(const Module& net, const std::string& path, const WeightOptions& options,
                           Where where) {
   const CallSite site(where);
-  return load_weights(net.state(), path.ends_with(".npz") ? load_npz(path) : map_safetensors(path).arrays,
-                      options);
+  if (path.ends_with(".npz")) return load_weights(net.state(), load_npz(path), options);
+  const ndarray_detail::ReadableSafetensors file = ndarray_detail::map_readable_safetensors(path);
+  WeightOptions all = options;
+  all.unreadable.insert(file.unreadable.begin(), file.unreadable.end());
+  return load_weights(net.state(), file.arrays, all);
 }
 
 }  // namespace heddle

@@ -10,6 +10,7 @@
 #include <heddle/array_op.h>
 #include <heddle/array_use.h>
 #include <heddle/autograd.h>
+#include <heddle/autograd/find_nan.h>
 #include <heddle/call_site.h>
 #include <heddle/elementwise.h>
 #include <heddle/elementwise_math.h>
@@ -136,7 +137,6 @@ NDArray resolved(const NDArray& gradient) {
 }
 
 thread_local bool finds_nan = false;
-
 void check_nan(const Node& node, std::size_t input, const NDArray& gradient) {
   const GradMode off(false);
   if (!finds_nan || !any(isnan(gradient)).item<bool>()) return;
@@ -522,6 +522,7 @@ void operators_detail::refuse_second_gradient(const char* op) {
 
 FindNaN::FindNaN() : previous_(std::exchange(finds_nan, true)) {}
 FindNaN::~FindNaN() { finds_nan = previous_; }
+bool finds_nan_here() { return finds_nan; }
 
 NDArray make_gradient(std::size_t index, const NDArray& like) {
   check_defined("make_gradient", like);
