@@ -137,8 +137,8 @@ TEST_CASE("distributions on a GPU have the numbers of the CPU") {
   const NDArray wide = arange(0.25, 75.25, 0.25, DType::f64).view_as(shape), share = wide / 76;
   const NDArray trials = floor(wide * 3);
   const auto on = [](const NDArray& x, Device device) { return x.copy_to(device); };
-  using Draw = std::function<NDArray(Device, Generator&)>;
-  const std::vector<Draw> draws = {
+  using DrawOn = std::function<NDArray(Device, Generator&)>;
+  const std::vector<DrawOn> draws = {
       [&](Device to, Generator& from) { return exponential(shape, 2.0, DType::f64, to, from); },
       [&](Device to, Generator& from) { return exponential(shape, on(wide, to), DType::f32, to, from); },
       [&](Device to, Generator& from) { return gamma(shape, on(wide, to), 0.5, DType::f64, to, from); },
