@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/array_op.h>
 #include <heddle/engine.h>
 #include <heddle/gpu_memory.h>
 #include <heddle/ndarray.h>
@@ -150,7 +151,14 @@ TEST_CASE("an op waits for memory that ops on other streams are about to free") 
   const std::size_t free = gpu_memory_stats(gpu(0)).free + gpu_memory_stats(gpu(0)).cached;
   if (free > (std::size_t{1} << 30)) return;  // a real GPU
   const auto most = static_cast<std::int64_t>(free / 5 * 3);
-  NDArray x = full({most}, 1, DType::u8, gpu(0));
+  const auto taken = [most] {  // without a kernel, which would take seconds
+    const NDArray made({most}, DType::u8, gpu(0));
+    array_push("take", {}, {made}, [made = made.detach()](const KernelContext&) {
+      made.storage()->device_data(check::AccessKind::write, &made);
+    });
+    return made;
+  };
+  NDArray x = taken();
   x.wait();
   Stream& lane = current_engine().stream(gpu(0), Lane::copy_out);
   HeldUp held(lane);
@@ -164,7 +172,7 @@ TEST_CASE("an op waits for memory that ops on other streams are about to free") 
     while (std::chrono::steady_clock::now() < later) std::this_thread::yield();
     held.go_on();
   });
-  const NDArray y = full({most}, 2, DType::u8, gpu(0));
+  const NDArray y = taken();
   CHECK(message(y) == "");
   watch.join();
   current_engine().wait_all();
