@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/array_op.h>
 #include <heddle/engine.h>
 #include <heddle/gpu_memory.h>
 #include <heddle/ndarray.h>
@@ -64,30 +65,40 @@ TEST_CASE("arrays that end while ops use them keep their values for these ops") 
   CHECK(problems() == "");
 }
 
-// Holds up the work of a stream until it is told to go on.
+// Returns when an op on the stream that reads the array is issued, so all before it on the array are.
+void await_issue(Stream& stream, const std::vector<NDArray>& reads) {
+  Access access;
+  for (const NDArray& array : reads) access.read.add(array.var());
+  auto issued = std::make_shared<std::atomic<bool>>(false);
+  current_engine().push_on(
+      stream,
+      [issued](Stream&) {
+        *issued = true;
+        issued->notify_all();
+      },
+      access);
+  issued->wait(false);
+}
+
+// Holds up the work of a stream from now on, until it is told to go on.
 class HeldUp {
  public:
-  explicit HeldUp(Stream& stream) : stream_(stream) {
-    current_engine().push_on(
-        stream, [goes_on = goes_on_](Stream& of) { of.enqueue([goes_on] { goes_on->wait(false); }); });
+  explicit HeldUp(Stream& stream) {
+    auto issued = std::make_shared<std::atomic<bool>>(false);
+    current_engine().push_on(stream, [issued, goes_on = goes_on_](Stream& of) {
+      of.enqueue([goes_on] { goes_on->wait(false); });
+      *issued = true;
+      issued->notify_all();
+    });
+    issued->wait(false);
   }
   ~HeldUp() { go_on(); }
   void go_on() {
     *goes_on_ = true;
     goes_on_->notify_all();
   }
-  // Returns when all ops that were pushed on the stream are issued.
-  void await_issue() const {
-    auto issued = std::make_shared<std::atomic<bool>>(false);
-    current_engine().push_on(stream_, [issued](Stream&) {
-      *issued = true;
-      issued->notify_all();
-    });
-    issued->wait(false);
-  }
 
  private:
-  Stream& stream_;
   std::shared_ptr<std::atomic<bool>> goes_on_ = std::make_shared<std::atomic<bool>>(false);
 };
 
@@ -107,7 +118,7 @@ TEST_CASE("memory that was lent goes back to its owner when the work that uses i
       HeldUp held(compute);
       const NDArray y = x.copy();
       if (ends_first) x = NDArray();
-      held.await_issue();
+      await_issue(compute, {y});
       x = NDArray();
       CHECK_FALSE(*ended);
       held.go_on();
@@ -140,7 +151,14 @@ TEST_CASE("an op waits for memory that ops on other streams are about to free") 
   const std::size_t free = gpu_memory_stats(gpu(0)).free + gpu_memory_stats(gpu(0)).cached;
   if (free > (std::size_t{1} << 30)) return;  // a real GPU
   const auto most = static_cast<std::int64_t>(free / 5 * 3);
-  NDArray x = full({most}, 1, DType::u8, gpu(0));
+  const auto taken = [most] {  // without a kernel, which would take seconds
+    const NDArray made({most}, DType::u8, gpu(0));
+    array_push("take", {}, {made}, [made = made.detach()](const KernelContext&) {
+      made.storage()->device_data(check::AccessKind::write, &made);
+    });
+    return made;
+  };
+  NDArray x = taken();
   x.wait();
   Stream& lane = current_engine().stream(gpu(0), Lane::copy_out);
   HeldUp held(lane);
@@ -154,7 +172,7 @@ TEST_CASE("an op waits for memory that ops on other streams are about to free") 
     while (std::chrono::steady_clock::now() < later) std::this_thread::yield();
     held.go_on();
   });
-  const NDArray y = full({most}, 2, DType::u8, gpu(0));
+  const NDArray y = taken();
   CHECK(message(y) == "");
   watch.join();
   current_engine().wait_all();
