@@ -3,45 +3,12 @@
 // are zeros that are multiplied.
 #include "cuda/tile_launch.h"
 #include "families/conv/cuda/conv.h"
+#include "families/conv/cuda/places.h"
 
 namespace heddle::cuda_kernels {
 namespace {
 
 using on_gpu::Type;
-
-struct Place {
-  long long d, h, w;
-};
-struct Quotient {
-  long long whole, rest;
-};
-// A division of 64 bits takes several times as long as one of 32.
-HEDDLE_DEVICE Quotient divide(long long value, long long by) {
-  if ((value | by) >> 31 == 0) {
-    const unsigned whole = static_cast<unsigned>(value) / static_cast<unsigned>(by);
-    return {whole, static_cast<unsigned>(value) - whole * static_cast<unsigned>(by)};
-  }
-  return {value / by, value % by};
-}
-// The index-th element of an image, or tap of a kernel.
-HEDDLE_DEVICE Place place_of(long long index, const long long (&sizes)[3]) {
-  const Quotient row = divide(index, sizes[2]), slice = divide(row.whole, sizes[1]);
-  return {slice.whole, slice.rest, row.rest};
-}
-HEDDLE_DEVICE Place times(const Place& place, const long long (&by)[3]) {
-  return {place.d * by[0], place.h * by[1], place.w * by[2]};
-}
-HEDDLE_DEVICE Place plus(const Place& a, const Place& b) { return {a.d + b.d, a.h + b.h, a.w + b.w}; }
-HEDDLE_DEVICE Place before(const Place& place, const long long (&by)[3]) {
-  return {place.d - by[0], place.h - by[1], place.w - by[2]};
-}
-HEDDLE_DEVICE bool inside(const Place& place, const long long (&sizes)[3]) {
-  return place.d >= 0 && place.d < sizes[0] && place.h >= 0 && place.h < sizes[1] && place.w >= 0 &&
-         place.w < sizes[2];
-}
-HEDDLE_DEVICE long long index_of(const Place& place, const long long (&sizes)[3]) {
-  return (place.d * sizes[1] + place.h) * sizes[2] + place.w;
-}
 
 template <class T> HEDDLE_DEVICE typename T::Sum gradient(const Convolution& c, long long at) {
   if (c.y && T::load(c.y, at, Type{c.type}) <= 0) return 0;

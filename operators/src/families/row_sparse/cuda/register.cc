@@ -23,18 +23,7 @@ RowEntries entries_for(const char* op, std::int64_t count, const Shape& shape, D
   return {count, shape[0], row_width(shape), static_cast<int>(size_of(dtype)), nullptr};
 }
 
-PresentRows present_in(const RowSparse& x, int number, const DataFault& fault) {
-  return {sparse_rows(x, AccessKind::read), x.shape()[0], number, fault.slot()};
-}
-
-// Throws the CPU's error for the rows of a row-sparse array.
-[[noreturn]] void refuse_present(const char* op, std::int64_t bound, const FaultSlot& found) {
-  const auto value = static_cast<std::int64_t>(found.value), other = static_cast<std::int64_t>(found.other);
-  if (found.kind == kBadCount) refuse_row_count(op, value, other);
-  refuse_row(op, bound, value, other);
-}
-
-// Throws that error or, for kBadRow, the one for a list of rows.
+// Throws the error for the rows of a row-sparse array or, for kBadRow, the one for a list of rows.
 void check_rows(const KernelContext& context, const DataFault& fault, const char* op, std::int64_t bound,
                 const NDArray& rows) {
   fault.check(context, [op, bound, refuse = index_refusal(op, rows, bound)](const FaultSlot& found) {
