@@ -60,7 +60,8 @@ TEST_CASE("grid_sample and its gradients on a GPU have the values of the CPU") {
 }
 
 TEST_CASE("grid_sample on a GPU takes any coordinates, and arrays without elements") {
-  const std::vector<double> places = {NAN, 0.0, -1, 1, INFINITY, -INFINITY, 1e30, -1e30, -1, NAN, 1e-40, -0.0};
+  const std::vector<double> places = {NAN,  0.0,   -1, 1,   INFINITY, -INFINITY,
+                                      1e30, -1e30, -1, NAN, 1e-40,    -0.0};
   for_each_option([&](const GridSampleOptions& options) {
     const NDArray grid = array(places, {1, 3, 2, 2}).astype(DType::f32),
                   x = (arange(24, DType::f32) - 7).view_as({1, 2, 3, 4});
