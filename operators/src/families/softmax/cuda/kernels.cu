@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cuda/arithmetic.h"
 #include "cuda/report.h"
 #include "cuda/team.h"
 #include "families/softmax/cuda/kernels.h"
@@ -13,6 +14,18 @@ namespace heddle::cuda_kernels {
 namespace {
 
 using on_gpu::Type;
+
+// Elements that are computed with as T: f32 also stands for halves, which are converted where they are read and written.
+template <class T> struct From {
+  const void* data;
+  Type type;
+  HEDDLE_DEVICE T operator[](long long at) const { return on_gpu::load<T>(data, at, type); }
+};
+template <class T> struct To {
+  void* data;
+  Type type;
+  HEDDLE_DEVICE void put(long long at, T value) const { put_sum<T>(data, at, type, value); }
+};
 
 struct Larger {
   template <class T> HEDDLE_DEVICE T operator()(T a, T b) const { return b > a || b != b ? b : a; }
@@ -36,7 +49,7 @@ struct Line {
 template <class T> struct Shifted {
   T shift, sum;
 
-  HEDDLE_DEVICE Shifted(Team& team, const Line& line, const T* x) {
+  HEDDLE_DEVICE Shifted(Team& team, const Line& line, const From<T>& x) {
     T most = -std::numeric_limits<T>::infinity();
     for (long long i = line.first; i < line.end; i += line.step) most = Larger{}(most, x[line.at(i)]);
     shift = team.all(most, Larger{});
@@ -50,8 +63,8 @@ template <class T> struct Shifted {
 template <class T> struct Softmax {
   Teams teams;
   Lines lines;
-  const T* x;
-  T* y;
+  From<T> x;
+  To<T> y;
 
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     Team team(thread, teams);
@@ -60,11 +73,11 @@ template <class T> struct Softmax {
     if (lines.log) {
       const T log_sum = std::log(shifted.sum);
       for (long long i = line.first; i < line.end; i += line.step)
-        y[line.at(i)] = x[line.at(i)] - shifted.shift - log_sum;
+        y.put(line.at(i), x[line.at(i)] - shifted.shift - log_sum);
     } else {
       const T share = T{1} / shifted.sum;
       for (long long i = line.first; i < line.end; i += line.step)
-        y[line.at(i)] = std::exp(x[line.at(i)] - shifted.shift) * share;
+        y.put(line.at(i), std::exp(x[line.at(i)] - shifted.shift) * share);
     }
   }
 };
@@ -73,7 +86,7 @@ template <class T> struct SoftmaxBackward {
   Teams teams;
   Lines lines;
   const T *g, *y;
-  T* x_grad;
+  To<T> x_grad;
 
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     Team team(thread, teams);
@@ -86,7 +99,7 @@ template <class T> struct SoftmaxBackward {
     const T sum = static_cast<T>(team.all(total, Plus{}));
     for (long long i = line.first; i < line.end; i += line.step) {
       const long long at = line.at(i);
-      x_grad[at] = lines.log ? g[at] - std::exp(y[at]) * sum : y[at] * (g[at] - sum);
+      x_grad.put(at, lines.log ? g[at] - std::exp(y[at]) * sum : y[at] * (g[at] - sum));
     }
   }
 };
@@ -100,14 +113,14 @@ HEDDLE_DEVICE long long label_of(const LabelledRows& rows, long long row) {
 template <class T> struct CrossEntropy {
   Teams teams;
   LabelledRows rows;
-  const T* x;
+  From<T> x;
   T* probabilities;
   double* losses;
   FaultSlot* fault;
 
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     Team team(thread, teams);
-    const Line line(team, {rows.rows, rows.classes, 1, false, false});
+    const Line line(team, {rows.rows, rows.classes, 1, false, rows.type});
     const Shifted<T> shifted(team, line, x);
     const T share = T{1} / shifted.sum;
     for (long long i = line.first; i < line.end; i += line.step)
@@ -127,7 +140,7 @@ template <class T> struct CrossEntropy {
 template <class T> struct CrossEntropyBackward {
   LabelledRows rows;
   const T *g, *probabilities;
-  T* logits_grad;
+  To<T> logits_grad;
 
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     const T factor = *g / static_cast<T>(rows.rows);
@@ -137,15 +150,18 @@ template <class T> struct CrossEntropyBackward {
       const long long row =
           small ? static_cast<unsigned>(i) / static_cast<unsigned>(rows.classes) : i / rows.classes;
       const T value = probabilities[i] * factor;
-      logits_grad[i] = i - row * rows.classes == label_of(rows, row) ? value - factor : value;
+      logits_grad.put(i, i - row * rows.classes == label_of(rows, row) ? value - factor : value);
     }
   }
 };
 
-template <class T> const char* softmax(void* stream, const Lines& lines, const void* x, void* y) {
+bool is_wide(unsigned char type) { return Type{type} == Type::f64; }
+
+template <class T>
+const char* softmax(void* stream, const Lines& lines, const void* x, void* y, unsigned char y_type) {
   const long long count = lines.outer * lines.inner;
   const Teams teams = teams_for(count, lines.length, lines.inner > 1);
-  const Softmax<T> kernel{teams, lines, static_cast<const T*>(x), static_cast<T*>(y)};
+  const Softmax<T> kernel{teams, lines, {x, Type{lines.type}}, {y, Type{y_type}}};
   return launch_teams(stream, count, 1, teams, kernel);
 }
 
@@ -153,8 +169,8 @@ template <class T>
 const char* softmax_backward(void* stream, const Lines& lines, const void* g, const void* y, void* x_grad) {
   const long long count = lines.outer * lines.inner;
   const Teams teams = teams_for(count, lines.length, lines.inner > 1);
-  const SoftmaxBackward<T> kernel{teams, lines, static_cast<const T*>(g), static_cast<const T*>(y),
-                                  static_cast<T*>(x_grad)};
+  const SoftmaxBackward<T> kernel{
+      teams, lines, static_cast<const T*>(g), static_cast<const T*>(y), {x_grad, Type{lines.type}}};
   return launch_teams(stream, count, 1, teams, kernel);
 }
 
@@ -162,7 +178,7 @@ template <class T>
 const char* cross_entropy(void* stream, const LabelledRows& rows, const void* x, void* probabilities,
                           double* losses, FaultSlot* fault) {
   const Teams teams = teams_for(rows.rows, rows.classes, false);
-  const CrossEntropy<T> kernel{teams,  rows, static_cast<const T*>(x), static_cast<T*>(probabilities),
+  const CrossEntropy<T> kernel{teams,  rows, {x, Type{rows.type}}, static_cast<T*>(probabilities),
                                losses, fault};
   return launch_teams(stream, rows.rows, 1, teams, kernel);
 }
@@ -170,33 +186,34 @@ const char* cross_entropy(void* stream, const LabelledRows& rows, const void* x,
 template <class T>
 const char* cross_entropy_backward(void* stream, const LabelledRows& rows, const void* g,
                                    const void* probabilities, void* logits_grad) {
-  const CrossEntropyBackward<T> kernel{rows, static_cast<const T*>(g), static_cast<const T*>(probabilities),
-                                       static_cast<T*>(logits_grad)};
+  const CrossEntropyBackward<T> kernel{
+      rows, static_cast<const T*>(g), static_cast<const T*>(probabilities), {logits_grad, Type{rows.type}}};
   return on_gpu::launch_over(static_cast<cudaStream_t>(stream), rows.rows * rows.classes, kernel);
 }
 
 }  // namespace
 
-const char* launch_softmax(void* stream, const Lines& lines, const void* x, void* y) {
-  return lines.f64 ? softmax<double>(stream, lines, x, y) : softmax<float>(stream, lines, x, y);
+const char* launch_softmax(void* stream, const Lines& lines, const void* x, void* y, unsigned char y_type) {
+  return is_wide(lines.type) ? softmax<double>(stream, lines, x, y, y_type)
+                             : softmax<float>(stream, lines, x, y, y_type);
 }
 
 const char* launch_softmax_backward(void* stream, const Lines& lines, const void* g, const void* y,
                                     void* x_grad) {
-  return lines.f64 ? softmax_backward<double>(stream, lines, g, y, x_grad)
-                   : softmax_backward<float>(stream, lines, g, y, x_grad);
+  return is_wide(lines.type) ? softmax_backward<double>(stream, lines, g, y, x_grad)
+                             : softmax_backward<float>(stream, lines, g, y, x_grad);
 }
 
 const char* launch_cross_entropy(void* stream, const LabelledRows& rows, const void* logits,
                                  void* probabilities, double* losses, FaultSlot* fault) {
-  return rows.f64 ? cross_entropy<double>(stream, rows, logits, probabilities, losses, fault)
-                  : cross_entropy<float>(stream, rows, logits, probabilities, losses, fault);
+  return is_wide(rows.type) ? cross_entropy<double>(stream, rows, logits, probabilities, losses, fault)
+                            : cross_entropy<float>(stream, rows, logits, probabilities, losses, fault);
 }
 
 const char* launch_cross_entropy_backward(void* stream, const LabelledRows& rows, const void* g,
                                           const void* probabilities, void* logits_grad) {
-  return rows.f64 ? cross_entropy_backward<double>(stream, rows, g, probabilities, logits_grad)
-                  : cross_entropy_backward<float>(stream, rows, g, probabilities, logits_grad);
+  return is_wide(rows.type) ? cross_entropy_backward<double>(stream, rows, g, probabilities, logits_grad)
+                            : cross_entropy_backward<float>(stream, rows, g, probabilities, logits_grad);
 }
 
 }  // namespace heddle::cuda_kernels
