@@ -136,13 +136,14 @@ Remains remains() {
   return now;
 }
 
-// What is left, asked until as many threads are left as before: the system may list one that has just ended.
+// What is left, asked until as many threads are left as before: the system may list one that has just ended, now or before.
 Remains remains_after(const Remains& before) {
   Remains now = remains();
   for (int i = 0; i < 10000 && now.threads > before.threads; ++i) {
     std::this_thread::yield();
     now.threads = threads();
   }
+  if (now.threads < before.threads) now.threads = before.threads;
   return now;
 }
 
