@@ -141,7 +141,7 @@ template <template <class> class Step, int rule>
 void update_rows(const KernelContext& context, const char* op, const NDArray& weight,
                  std::span<const NDArray> state, const NDArray& row_updates, const RowSparse& grad,
                  const UpdateCall& call, std::int64_t earlier) {
-  const DataFault fault;
+  const DataFault fault(context);
   const auto update =
       weight.dtype() == DType::f32 ? update_rows_of<float, Step, rule> : update_rows_of<double, Step, rule>;
   update(context, weight, state, row_updates, grad, call, earlier, fault);
@@ -209,7 +209,7 @@ class Gradients {
 
  private:
   void add_rows(const RowSparse& rows, int number) {
-    if (!fault_) fault_.emplace();
+    if (!fault_) fault_.emplace(context_);
     bounds_[number] = rows.shape()[0];
     check_launch(context_, launch_check_rows(context_.stream().native(), present_in(rows, number, *fault_)));
     list_.add(rows.values(), {}, &rows);
@@ -231,7 +231,7 @@ void clip_norm_kernel(const KernelContext& context, std::span<const ClippedGrad>
   list.for_each(context,
                 [&](void* stream, const Pieces& group) { return launch_square_sums(stream, group, sums); });
   std::optional<DataFault> fault;
-  if (refuse_nonfinite) fault.emplace();
+  if (refuse_nonfinite) fault.emplace(context);
   check_launch(context,
                launch_norm(context.stream().native(), sums, list.chunks(), max_norm, written<void>(norm),
                            norm.dtype() == DType::f64, factor, fault ? fault->slot() : nullptr));

@@ -1,10 +1,10 @@
 // Registers products of 8-bit integers for GPUs.
-#include <cstddef>
 #include <cstdint>
 
 #include "core/kernel_table.h"
 #include "cuda/arrays.h"
 #include "cuda/scratch.h"
+#include "families/conv/cuda/sizes.h"
 #include "families/quantized/cuda/kernels.h"
 #include "families/quantized/kernels.h"
 
@@ -41,14 +41,7 @@ void conv(const KernelContext& context, const ConvProblem& problem, const NDArra
   p.n = problem.n;
   p.groups = problem.groups;
   p.channels = problem.channels / problem.groups;
-  for (std::size_t axis = 0; axis < kSpatial; ++axis) {
-    p.in[axis] = problem.in[axis];
-    p.out[axis] = problem.out[axis];
-    p.kernel[axis] = problem.kernel[axis];
-    p.stride[axis] = problem.stride[axis];
-    p.dilation[axis] = problem.dilation[axis];
-    p.padding[axis] = problem.padding[axis];
-  }
+  copy_sizes(problem, p);
   p.x = static_cast<const float*>(read_address(x));
   p.y = written<float>(y);
   const Scratch space(context, byte_conv_bytes(p));
