@@ -1,5 +1,5 @@
 // Products of matrices when cuBLASLt fails: Heddle's own kernel computes them.
-#include "cuda/cublaslt.h"
+#include "cuda/libraries/cublaslt.h"
 
 #include <cuda_runtime_api.h>
 #include <emulated_gpu.h>

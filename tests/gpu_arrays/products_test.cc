@@ -17,9 +17,9 @@
 #include <heddle/shape_ops.h>
 
 #include "compare.h"
-#include "cuda/cublaslt.h"
+#include "cuda/libraries/cublaslt.h"
 #include "cuda/gemm.h"
-#include "cuda/shared_library.h"
+#include "cuda/libraries/shared_library.h"
 #include "problems.h"
 
 using namespace heddle;

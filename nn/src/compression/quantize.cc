@@ -67,9 +67,8 @@ std::string reason_to_keep(const LayerPlace& place, const QuantizeOptions& optio
     if (entry.pending) return "it has not been called, so that its sizes are not known";
     if (entry.array.dtype() != DType::f32) return std::string("it is ") + name_of(entry.array.dtype());
   }
-  constexpr std::int64_t kMostProducts = 65536;
   const NDArray weight = buffer_or_parameter(*place.module, "weight");
-  if (weight.size() / weight.shape()[0] > kMostProducts) return "its sums do not fit into 32 bits";
+  if (weight.size() / weight.shape()[0] > kMostByteProducts) return "its sums do not fit into 32 bits";
   return "";
 }
 

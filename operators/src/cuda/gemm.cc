@@ -9,7 +9,7 @@
 #include <heddle/error.h>
 
 #include "cuda/arrays.h"
-#include "cuda/cublaslt.h"
+#include "cuda/libraries/cublaslt.h"
 #include "cuda/scratch.h"
 #include "cuda/tiled_gemm.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "../emulated_gpu.h"
-#include "cuda/cublaslt_functions.h"
+#include "cuda/libraries/cublaslt_functions.h"
 #include "gpu/elements.h"
 #include "gpu/layout.h"
 

@@ -4,15 +4,17 @@
 #include <string>
 
 #include "runtime/access.h"
-#include "runtime/runtime.h"
+#include "runtime/locked_call.h"
 
 namespace heddle::emulated_gpu {
 namespace {
 
 const void* identity(const CUstream_st& stream) { return reinterpret_cast<const void*>(stream.id); }
 
-void report(int device, const std::string& wrong) {
-  if (!wrong.empty()) fail_device(device, cudaErrorIllegalAddress, wrong.c_str());
+// What work found that was enqueued when there had been so many failures. A device that has failed since says nothing.
+void report(int device, std::uint64_t failures, const std::string& wrong) {
+  if (!wrong.empty() && !has_failed_since(device, failures))
+    fail_device(device, cudaErrorIllegalAddress, wrong.c_str());
 }
 
 Pool& pool_of(cudaMemPool_t handle) {
@@ -40,9 +42,9 @@ void* allocate_in_stream(std::size_t bytes, cudaMemPool_t pool, CUstream_st& str
   const Allocation made = allocate(pool_of(pool).device, bytes, pool, identity(stream));
   require(made.begin, cudaErrorMemoryAllocation);
   update_peaks(pool);
-  enqueue(stream, [made] {
+  enqueue(stream, [made, since = failures()] {
     const DeviceAccess access;
-    report(made.device, paint(made));
+    report(made.device, since, paint(made));
   });
   return made.begin;
 }
@@ -96,10 +98,7 @@ void free_now(void* memory) {
   if (!memory) return;
   Allocation found;
   require(find_live(memory, found), cudaErrorInvalidValue);
-  {
-    const std::lock_guard guard(runtime().mutex);
-    refuse_unsafe_call();
-  }
+  refuse_unsafe_call_unlocked();
   // CUDA does not wait for work that uses memory of a pool.
   if (!found.pool) {
     count_host_wait();
@@ -111,7 +110,7 @@ void free_now(void* memory) {
     const DeviceAccess access;
     wrong = finish_free(found);
   }
-  report(found.device, wrong);
+  report(found.device, failures(), wrong);
   check_device(found.device);
 }
 
@@ -160,14 +159,11 @@ cudaError_t cudaMalloc(void** made, std::size_t bytes) {
     const int device = current_device();
     *made = nullptr;
     if (bytes == 0) return;
-    {
-      const std::lock_guard guard(runtime().mutex);
-      refuse_unsafe_call();
-    }
+    refuse_unsafe_call_unlocked();
     const Allocation allocation = allocate(device, bytes, nullptr, nullptr);
     require(allocation.begin, cudaErrorMemoryAllocation);
     const DeviceAccess access;
-    report(device, paint(allocation));
+    report(device, failures(), paint(allocation));
     *made = allocation.begin;
   });
 }
@@ -194,24 +190,21 @@ cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned flags) {
   });
 }
 cudaError_t cudaHostUnregister(void* memory) {
-  return release_call("cudaHostUnregister", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_release_call("cudaHostUnregister", [&] {
     const auto found = runtime().pinned.find(static_cast<char*>(memory));
     require(found != runtime().pinned.end() && found->second.registered, cudaErrorHostMemoryNotRegistered);
     runtime().pinned.erase(found);
   });
 }
 cudaError_t cudaHostGetFlags(unsigned* flags, void* memory) {
-  return call("cudaHostGetFlags", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_call("cudaHostGetFlags", [&] {
     const auto* found = pinned_at(memory);
     require(found, cudaErrorInvalidValue);
     *flags = found->second.flags;
   });
 }
 cudaError_t cudaHostGetDevicePointer(void** device_pointer, void* memory, unsigned flags) {
-  return call("cudaHostGetDevicePointer", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_call("cudaHostGetDevicePointer", [&] {
     require(flags == 0 && pinned_at(memory), cudaErrorInvalidValue);
     *device_pointer = memory;
   });
@@ -247,9 +240,9 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t handle) {
     require(find_live(memory, found), cudaErrorInvalidValue);
     if (has_failed(stream.device)) order_behind_all(stream);
     begin_free(found, identity(stream));
-    enqueue(stream, [found] {
+    enqueue(stream, [found, since = failures()] {
       const DeviceAccess access;
-      report(found.device, finish_free(found));
+      report(found.device, since, finish_free(found));
     });
     check_device(stream.device);
   });
@@ -287,8 +280,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
   });
 }
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
-  return release_call("cudaMemPoolDestroy", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_release_call("cudaMemPoolDestroy", [&] {
     const int device = pool_of(pool).device;
     require(default_pool(device) != pool, cudaErrorInvalidValue);
     if (pool_in_use(device) == pool) runtime().current_pools.erase(device);
@@ -297,15 +289,13 @@ cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
   });
 }
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t keep) {
-  return call("cudaMemPoolTrimTo", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_call("cudaMemPoolTrimTo", [&] {
     pool_of(pool);
     trim_pool(pool, keep);
   });
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void* value) {
-  return call("cudaMemPoolSetAttribute", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_call("cudaMemPoolSetAttribute", [&] {
     Pool& pool = pool_of(handle);
     const auto number = [value] { return *static_cast<std::uint64_t*>(value); };
     switch (attribute) {
@@ -330,8 +320,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attrib
   });
 }
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void* value) {
-  return call("cudaMemPoolGetAttribute", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_call("cudaMemPoolGetAttribute", [&] {
     const Pool& pool = pool_of(handle);
     auto& number = *static_cast<std::uint64_t*>(value);
     switch (attribute) {
@@ -341,20 +330,15 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attrib
         *static_cast<int*>(value) = 1;
         return;
       case cudaMemPoolAttrReleaseThreshold:
-        number = pool.threshold;
-        return;
+        return void(number = pool.threshold);
       case cudaMemPoolAttrReservedMemCurrent:
-        number = pool_bytes(handle, true);
-        return;
+        return void(number = pool_bytes(handle, true));
       case cudaMemPoolAttrReservedMemHigh:
-        number = pool.reserved_high;
-        return;
+        return void(number = pool.reserved_high);
       case cudaMemPoolAttrUsedMemCurrent:
-        number = pool_bytes(handle, false);
-        return;
+        return void(number = pool_bytes(handle, false));
       case cudaMemPoolAttrUsedMemHigh:
-        number = pool.used_high;
-        return;
+        return void(number = pool.used_high);
       default:
         throw Failure{cudaErrorInvalidValue};
     }

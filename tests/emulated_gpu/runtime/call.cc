@@ -26,6 +26,7 @@ std::atomic<int> device_errors[kMostDevices];
 std::atomic<int> working[kMostDevices];
 std::atomic<unsigned> context_mask{0};
 std::atomic<bool> forked{false};  // since the first call: this process cannot use CUDA
+std::atomic<std::uint64_t> failure_count{0}, last_failure[kMostDevices];
 
 constinit thread_local int device_of_thread = 0;
 constinit thread_local cudaError_t last_error = cudaSuccess;
@@ -42,6 +43,12 @@ std::atomic<bool> injecting{false};
 std::mutex problem_mutex;  // guards problems; nothing else is locked while it is held
 std::vector<std::string> problems;
 
+void mark_failed(int device, cudaError_t error) noexcept {
+  int none = cudaSuccess;
+  last_failure[device] = ++failure_count;
+  device_errors[device].compare_exchange_strong(none, error);
+}
+
 // Waits until a device that has failed does nothing any more.
 void await_rest(int device) noexcept {
   while (working[device] > 0) std::this_thread::yield();
@@ -57,7 +64,7 @@ cudaError_t injected(const char* name) {
   injecting = false;
   failed_name = name;
   if (fail_sticky) {
-    device_errors[device_of_thread] = fail_with;
+    mark_failed(device_of_thread, fail_with);
     await_rest(device_of_thread);
   }
   return fail_with;
@@ -199,8 +206,12 @@ void fail_device(int device, cudaError_t error, const char* text) {
     const std::lock_guard guard(problem_mutex);
     problems.push_back("gpu(" + std::to_string(device) + "): " + text);
   }
-  int none = cudaSuccess;
-  device_errors[device].compare_exchange_strong(none, error);
+  mark_failed(device, error);
+}
+
+std::uint64_t failures() noexcept { return failure_count; }
+bool has_failed_since(int device, std::uint64_t failures) noexcept {
+  return has_failed(device) || last_failure[device] > failures;
 }
 
 Working::Working(int device) noexcept : device_(device) { ++working[device]; }

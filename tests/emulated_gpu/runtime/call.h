@@ -1,6 +1,7 @@
 // What every function of the runtime begins and ends with: counting, injected errors, the thread's last error.
 #pragma once
 
+#include <cstdint>
 #include <cuda_runtime_api.h>
 #include <new>
 
@@ -56,6 +57,10 @@ void set_current_device(int device);
 void make_context(int device) noexcept;
 void check_device(int device);        // throws Failure if it has a sticky error
 void check_device_index(int device);  // throws Failure if there is none
+
+// How often a device has failed so far. Work that was enqueued before a failure of its device is dropped for ever.
+std::uint64_t failures() noexcept;
+bool has_failed_since(int device, std::uint64_t failures) noexcept;
 
 // Makes the device fail for good: prints and keeps the text. Not to be called with a lock held.
 void fail_device(int device, cudaError_t error, const char* text);

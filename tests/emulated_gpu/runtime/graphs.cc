@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "runtime/runtime.h"
+#include "runtime/locked_call.h"
 
 namespace heddle::emulated_gpu {
 namespace {
@@ -110,32 +110,23 @@ std::vector<std::size_t> order_of(const CUgraphExec_st& executable, std::uint64_
   return order;
 }
 
-// The operation of a node in an executable graph, to be replaced by one of the same kind.
-std::shared_ptr<const Operation>& place_of(cudaGraphExec_t handle, cudaGraphNode_t node,
-                                           cudaGraphNodeType type) {
+// Replaces the operation of a node in an executable graph by one of the same kind.
+void replace(cudaGraphExec_t handle, cudaGraphNode_t node, Operation by) {
   CUgraphExec_st& executable = executable_of(handle);
   const auto found = std::find(executable.nodes.begin(), executable.nodes.end(), node);
   require(found != executable.nodes.end(), cudaErrorInvalidValue);
   auto& place = executable.operations[static_cast<std::size_t>(found - executable.nodes.begin())];
-  require(type_of(*place) == type, cudaErrorInvalidValue);
-  return place;
+  require(type_of(*place) == type_of(by), cudaErrorInvalidValue);
+  place = std::make_shared<const Operation>(std::move(by));
 }
 
-CUgraphNode_st& node_of(cudaGraphNode_t handle, cudaGraphNodeType type) {
+CUgraphNode_st& node_of(cudaGraphNode_t handle) {
   for (auto& [graph, owned] : runtime().graphs) {
     for (auto& node : owned->nodes) {
-      if (node.get() != handle) continue;
-      require(type_of(*node->operation) == type, cudaErrorInvalidValue);
-      return *node;
+      if (node.get() == handle) return *node;
     }
   }
   throw Failure{cudaErrorInvalidValue};
-}
-
-template <class Call> std::shared_ptr<const Operation> made(Call call) {
-  auto operation = std::make_shared<Operation>();
-  operation->what = std::move(call);
-  return operation;
 }
 
 int shared_limit_of(const void* function) {
@@ -198,8 +189,7 @@ using namespace heddle::emulated_gpu;
 extern "C" {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
-  return call("cudaStreamBeginCapture", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_call("cudaStreamBeginCapture", [&] {
     CUstream_st& stream = stream_of(handle);
     require(!stream.is_default, cudaErrorStreamCaptureUnsupported);
     require(!stream.capture, cudaErrorIllegalState);
@@ -212,8 +202,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
-  return call("cudaStreamEndCapture", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_call("cudaStreamEndCapture", [&] {
     CUstream_st& stream = stream_of(handle);
     const std::shared_ptr<Capture> capture = stream.capture;
     require(capture && graph, cudaErrorIllegalState);
@@ -242,8 +231,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
-  return call("cudaStreamIsCapturing", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_call("cudaStreamIsCapturing", [&] {
     const CUstream_st& stream = stream_of(handle);
     *status = !stream.capture         ? cudaStreamCaptureStatusNone
               : stream.capture->valid ? cudaStreamCaptureStatusActive
@@ -260,10 +248,8 @@ cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags) {
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  return release_call("cudaGraphDestroy", [&] {
-    const std::lock_guard guard(runtime().mutex);
-    require(runtime().graphs.erase(graph) == 1, cudaErrorInvalidValue);
-  });
+  return locked_release_call("cudaGraphDestroy",
+                             [&] { require(runtime().graphs.erase(graph) == 1, cudaErrorInvalidValue); });
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, std::size_t* count) {
@@ -281,17 +267,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, std::s
 }
 
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) {
-  return call("cudaGraphNodeGetType", [&] {
-    const std::lock_guard guard(runtime().mutex);
-    for (auto& [handle, graph] : runtime().graphs) {
-      for (auto& one : graph->nodes) {
-        if (one.get() != node) continue;
-        *type = type_of(*one->operation);
-        return;
-      }
-    }
-    throw Failure{cudaErrorInvalidValue};
-  });
+  return locked_call("cudaGraphNodeGetType", [&] { *type = type_of(*node_of(node).operation); });
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t handle, unsigned long long flags) {
@@ -308,23 +284,20 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t handle, unsi
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t handle) {
-  return release_call("cudaGraphExecDestroy", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_release_call("cudaGraphExecDestroy", [&] {
     require(runtime().executables.erase(handle) == 1, cudaErrorInvalidResourceHandle);
   });
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t handle, cudaStream_t stream) {
-  return call("cudaGraphUpload", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_call("cudaGraphUpload", [&] {
     stream_of(stream);
     executable_of(handle);
   });
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t on) {
-  return call("cudaGraphLaunch", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_call("cudaGraphLaunch", [&] {
     CUstream_st& stream = stream_of(on);
     CUgraphExec_st& executable = executable_of(handle);
     refuse_in_capture(stream);
@@ -334,7 +307,9 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t on) {
     const std::uint64_t seed = runtime().settings.seed;
     const auto order = order_of(executable, seed == 0 ? 0 : seed + ++runtime().ids);
     for (const std::size_t i : order) {
-      enqueue(stream, [kept = executable.operations[i], device = executable.device] { run(*kept, device); });
+      enqueue(stream, [kept = executable.operations[i], device = executable.device, since = failures()] {
+        run(*kept, device, since);
+      });
     }
     executable.last = record(stream);
   });
@@ -342,8 +317,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t on) {
 
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t handle, cudaGraph_t from,
                                 cudaGraphExecUpdateResultInfo* result) {
-  return call("cudaGraphExecUpdate", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_call("cudaGraphExecUpdate", [&] {
     CUgraphExec_st& executable = executable_of(handle);
     CUgraphExec_st updated{.device = executable.device};
     fill_in(updated, graph_of(from));
@@ -362,9 +336,9 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t handle, cudaGraph_t from,
 }
 
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t handle, cudaKernelNodeParams* parameters) {
-  return call("cudaGraphKernelNodeGetParams", [&] {
-    const std::lock_guard guard(runtime().mutex);
-    CUgraphNode_st& node = node_of(handle, cudaGraphNodeTypeKernel);
+  return locked_call("cudaGraphKernelNodeGetParams", [&] {
+    CUgraphNode_st& node = node_of(handle);
+    require(type_of(*node.operation) == cudaGraphNodeTypeKernel, cudaErrorInvalidValue);
     const auto& kernel = std::get<KernelCall>(node.operation->what);
     node.arguments = {kernel.argument.get()};
     *parameters = {};
@@ -381,27 +355,24 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGra
   return call("cudaGraphExecKernelNodeSetParams", [&] {
     require(to, cudaErrorInvalidValue);
     const std::lock_guard guard(runtime().mutex);
-    auto& place = place_of(executable, node, cudaGraphNodeTypeKernel);
-    place = made(checked_launch(to->func, to->gridDim, to->blockDim, to->kernelParams, to->sharedMemBytes,
-                                shared_limit_of(to->func)));
+    replace(executable, node,
+            {checked_launch(to->func, to->gridDim, to->blockDim, to->kernelParams, to->sharedMemBytes,
+                            shared_limit_of(to->func))});
   });
 }
 
 cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t executable, cudaGraphNode_t node, void* to,
                                                const void* from, std::size_t bytes, cudaMemcpyKind) {
-  return call("cudaGraphExecMemcpyNodeSetParams1D", [&] {
-    const std::lock_guard guard(runtime().mutex);
-    auto& place = place_of(executable, node, cudaGraphNodeTypeMemcpy);
-    place = made(CopyCall{to, bytes, from, bytes, bytes, 1});
+  return locked_call("cudaGraphExecMemcpyNodeSetParams1D", [&] {
+    replace(executable, node, {CopyCall{to, bytes, from, bytes, bytes, 1}});
   });
 }
 
 cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                              const cudaMemsetParams* to) {
-  return call("cudaGraphExecMemsetNodeSetParams", [&] {
-    const std::lock_guard guard(runtime().mutex);
-    auto& place = place_of(executable, node, cudaGraphNodeTypeMemset);
-    place = made(FillCall{to->dst, to->pitch, to->value, to->elementSize, to->width, to->height});
+  return locked_call("cudaGraphExecMemsetNodeSetParams", [&] {
+    replace(executable, node,
+            {FillCall{to->dst, to->pitch, to->value, to->elementSize, to->width, to->height}});
   });
 }
 
@@ -410,7 +381,7 @@ cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t executable, cudaGraph
   return call("cudaGraphExecHostNodeSetParams", [&] {
     require(to && to->fn, cudaErrorInvalidValue);
     const std::lock_guard guard(runtime().mutex);
-    place_of(executable, node, cudaGraphNodeTypeHost) = made(HostCall{to->fn, to->userData});
+    replace(executable, node, {HostCall{to->fn, to->userData}});
   });
 }
 
@@ -427,8 +398,7 @@ cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**
 }
 
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
-  return call("cudaFuncSetAttribute", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_call("cudaFuncSetAttribute", [&] {
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return;
     require(value >= 0 && value <= 227 << 10, cudaErrorInvalidValue);
     runtime().shared_limits[function] = value;

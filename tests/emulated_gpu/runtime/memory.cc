@@ -234,6 +234,10 @@ std::string finish_free(const Allocation& allocation) {
 }
 
 bool is_device_memory(const void* address) { return arena_of(address) != nullptr; }
+int device_of_memory(const void* address) {
+  const Arena* const arena = arena_of(address);
+  return arena ? static_cast<int>(arena - arenas) : -1;
+}
 
 int device_of_live(const void* begin, std::size_t bytes) {
   const std::lock_guard guard(lock);

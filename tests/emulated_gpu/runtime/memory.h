@@ -39,6 +39,7 @@ void begin_free(const Allocation& allocation, const void* stream);
 std::string finish_free(const Allocation& allocation);
 
 bool is_device_memory(const void* address);
+int device_of_memory(const void* address);  // -1: of none
 // The device of an address range inside one live allocation; -1 if there is none.
 int device_of_live(const void* begin, std::size_t bytes);
 bool is_of_pool(const void* address);  // whether the allocation there is memory of a pool

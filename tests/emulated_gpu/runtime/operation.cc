@@ -21,6 +21,7 @@ std::atomic<int> executor_threads{1};
 
 struct Run {
   int device;
+  std::uint64_t failures;
 
   void operator()(std::monostate) const {}
 
@@ -37,6 +38,8 @@ struct Run {
   }
 
   bool may_use(const void* begin, std::size_t bytes, const char* what) const {
+    const int owner = device_of_memory(begin);
+    if (owner >= 0 && has_failed_since(owner, failures)) return false;
     const std::string wrong = check_use(begin, bytes);
     if (wrong.empty()) return true;
     fail_device(device, cudaErrorIllegalAddress, (std::string(what) + " uses " + wrong).c_str());
@@ -86,13 +89,13 @@ cudaGraphNodeType type_of(const Operation& operation) {
   return types[operation.what.index()];
 }
 
-void run(const Operation& operation, int device) noexcept {
+void run(const Operation& operation, int device, std::uint64_t failures) noexcept {
   std::optional<Working> working;
   if (!std::holds_alternative<HostCall>(operation.what))
     working.emplace(device);  // the host's functions may lock
-  if (has_failed(device)) return;
+  if (has_failed_since(device, failures)) return;
   try {
-    std::visit(Run{device}, operation.what);
+    std::visit(Run{device, failures}, operation.what);
   } catch (const std::exception& error) {
     fail_device(device, cudaErrorUnknown, error.what());
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cuda_runtime_api.h>
 #include <memory>
 #include <variant>
@@ -44,8 +45,9 @@ struct Operation {
 
 cudaGraphNodeType type_of(const Operation& operation);
 
-// Does the work of one operation on a device, unless that has failed. An error makes the device fail.
-void run(const Operation& operation, int device) noexcept;
+// Does the work of one operation on a device, unless that, or for a copy the device of its memory, has failed since it was enqueued,
+// when there had been so many `failures`. An error makes the device fail.
+void run(const Operation& operation, int device, std::uint64_t failures) noexcept;
 
 // Checks a launch as CUDA does. Throws Failure.
 KernelCall checked_launch(const void* function, dim3 grid, dim3 block, void** arguments,

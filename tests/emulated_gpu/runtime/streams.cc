@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "runtime/access.h"
-#include "runtime/runtime.h"
+#include "runtime/locked_call.h"
 
 namespace heddle::emulated_gpu {
 namespace {
@@ -210,9 +210,8 @@ int waiting_for_room() { return waiting; }
 
 void submit(CUstream_st& stream, Operation operation) {
   if (stream.capture) return add_to_capture(stream, std::move(operation));
-  enqueue(stream, [kept = std::make_shared<const Operation>(std::move(operation)), device = stream.device] {
-    run(*kept, device);
-  });
+  enqueue(stream, [kept = std::make_shared<const Operation>(std::move(operation)), device = stream.device,
+                   since = failures()] { run(*kept, device, since); });
 }
 
 RecordingPtr record(CUstream_st& stream, bool with_time) {
@@ -318,28 +317,16 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
-  return call("cudaStreamGetPriority", [&] {
-    const std::lock_guard guard(runtime().mutex);
-    *priority = stream_of(stream).priority;
-  });
+  return locked_call("cudaStreamGetPriority", [&] { *priority = stream_of(stream).priority; });
 }
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
-  return call("cudaStreamGetFlags", [&] {
-    const std::lock_guard guard(runtime().mutex);
-    *flags = stream_of(stream).flags;
-  });
+  return locked_call("cudaStreamGetFlags", [&] { *flags = stream_of(stream).flags; });
 }
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
-  return call("cudaStreamGetId", [&] {
-    const std::lock_guard guard(runtime().mutex);
-    *id = stream_of(stream).id;
-  });
+  return locked_call("cudaStreamGetId", [&] { *id = stream_of(stream).id; });
 }
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
-  return call("cudaStreamGetDevice", [&] {
-    const std::lock_guard guard(runtime().mutex);
-    *device = stream_of(stream).device;
-  });
+  return locked_call("cudaStreamGetDevice", [&] { *device = stream_of(stream).device; });
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
@@ -379,10 +366,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
 cudaError_t cudaDeviceSynchronize() {
   return call("cudaDeviceSynchronize", [] {
     const int device = current_device();
-    {
-      const std::lock_guard guard(runtime().mutex);
-      refuse_unsafe_call();
-    }
+    refuse_unsafe_call_unlocked();
     await_device(device);
     synchronize(device, [] { return nullptr; });
   });
@@ -424,8 +408,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned flags) {
 cudaError_t cudaEventCreate(cudaEvent_t* made) { return cudaEventCreateWithFlags(made, cudaEventDefault); }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return release_call("cudaEventDestroy", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_release_call("cudaEventDestroy", [&] {
     const auto found = runtime().events.find(event);
     require(found != runtime().events.end(), cudaErrorInvalidResourceHandle);
     const int device = found->second->device;
@@ -435,8 +418,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t recorded, cudaStream_t handle) {
-  return call("cudaEventRecord", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_call("cudaEventRecord", [&] {
     CUstream_st& stream = stream_of(handle);
     CUevent_st& event = event_of(recorded);
     require(event.device == stream.device, cudaErrorInvalidResourceHandle);
@@ -485,8 +467,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t awaited) {
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t second) {
-  return call("cudaEventElapsedTime", [&] {
-    const std::lock_guard guard(runtime().mutex);
+  return locked_call("cudaEventElapsedTime", [&] {
     const CUevent_st& begin = event_of(first);
     const CUevent_st& end = event_of(second);
     const bool timed = ((begin.flags | end.flags) & cudaEventDisableTiming) == 0;

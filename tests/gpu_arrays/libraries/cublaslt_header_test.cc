@@ -2,7 +2,7 @@
 // passed. Compiling this file is the test.
 #include <cublasLt.h>
 
-#include "cuda/cublaslt_functions.h"
+#include "cuda/libraries/cublaslt_functions.h"
 
 namespace ours = heddle::cuda_kernels::cublaslt;
 

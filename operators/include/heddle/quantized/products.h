@@ -3,11 +3,16 @@
 // with one scale for each output. Sums of products are exact integers of 32 bits.
 #pragma once
 
+#include <cstdint>
+
 #include <heddle/conv.h>
 #include <heddle/matmul.h>
 #include <heddle/ndarray.h>
 
 namespace heddle {
+
+// Sums of so many products of u8 and i8 fit into 32 bits.
+inline constexpr std::int64_t kMostByteProducts = 65536;
 
 // What the products of 8-bit integers take beside the input, on its device.
 struct QuantizedWeights {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/functor.h"
+#include "core/lgamma_functor.h"
 
 namespace heddle::functors {
 namespace {
@@ -17,15 +18,9 @@ struct Reciprocal {
   template <class T> HEDDLE_FUNCTOR T operator()(T x) const { return T{1} / x; }
 };
 
-// Not std::lgamma on the CPU, which writes a global variable.
 struct Lgamma {
   template <class T> HEDDLE_FUNCTOR T operator()(T x) const {
-#ifdef __CUDACC__
-    return static_cast<T>(::lgamma(static_cast<double>(x)));
-#else
-    int sign;
-    return static_cast<T>(::lgamma_r(static_cast<double>(x), &sign));
-#endif
+    return static_cast<T>(log_gamma(static_cast<double>(x)));
   }
 };
 

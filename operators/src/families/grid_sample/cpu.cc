@@ -1,7 +1,6 @@
 // The kernels of sampling. Places are done in tiles: the elements and weights of a tile are found once, for all channels.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <memory>
 
@@ -9,132 +8,48 @@
 #include "cpu/floating.h"
 #include "cpu/loops/chunks.h"
 #include "families/grid_sample/kernels.h"
+#include "families/grid_sample/taps_functors.h"
 
 namespace heddle::cpu_kernels {
 namespace {
 
+using namespace functors;
+
 constexpr std::int64_t kTile = 128;          // places
 constexpr std::int64_t kChannelsAtOnce = 8;  // of a chunk of the transpose
-constexpr int kMostTaps = 4;                 // elements along an axis
 
-// A place along an axis, in elements, and its derivative by the coordinate.
-template <class T> struct AxisPlace { T at, slope; };
-
-// Puts a place into the image, for border and reflection.
-template <class T> AxisPlace<T> clipped(AxisPlace<T> place, std::int64_t size) {
-  const T last = static_cast<T>(size - 1);
-  if (!(place.at > 0)) return {T(0), T(0)};
-  if (place.at >= last) return {last, T(0)};
-  return place;
-}
-template <class T> AxisPlace<T> reflected(AxisPlace<T> place, std::int64_t size, bool align_corners) {
-  const T low = align_corners ? T(0) : T(-0.5), span = static_cast<T>(align_corners ? size - 1 : size);
-  if (span == 0) return {T(0), T(0)};
-  T at = place.at - low, slope = place.slope;
-  if (at < 0) at = -at, slope = -slope;
-  const T rest = std::fmod(at, span), flips = std::floor(at / span);
-  const bool back = std::fmod(flips, T(2)) != 0;
-  return clipped(back ? AxisPlace<T>{span - rest + low, -slope} : AxisPlace<T>{rest + low, slope}, size);
-}
-template <class T> AxisPlace<T> padded(const GridProblem& p, AxisPlace<T> place, std::int64_t size) {
-  if (p.padding == GridPadding::border) return clipped(place, size);
-  if (p.padding == GridPadding::reflection) return reflected(place, size, p.align_corners);
-  return place;
-}
-
-// Derivative number `order` of the four cubic weights (Keys, a = -0.75) at the fraction t.
-template <class T> std::array<T, 4> cubic_weights(T t, int order) {
-  constexpr T a = T(-0.75);
-  // Cubic polynomials of a distance d, differentiated by it.
-  const auto polynomial = [order](T d, T c3, T c2, T c1, T c0) {
-    if (order == 0) return ((c3 * d + c2) * d + c1) * d + c0;
-    if (order == 1) return (3 * c3 * d + 2 * c2) * d + c1;
-    if (order == 2) return 6 * c3 * d + 2 * c2;
-    return order == 3 ? 6 * c3 : T(0);
-  };
-  const auto far = [&](T d) { return polynomial(d, a, -5 * a, 8 * a, -4 * a); };
-  const auto near = [&](T d) { return polynomial(d, a + 2, -(a + 3), T(0), T(1)); };
-  const T sign = order % 2 ? T(-1) : T(1);  // distances of the last two fall as t grows
-  return {far(t + 1), near(t), sign * near(1 - t), sign * far(2 - t)};
-}
-
-// The elements along an axis that one place needs: their indices, -1 outside of the image, and weights.
-template <class T> struct Taps {
-  std::array<std::int64_t, kMostTaps> index;
-  std::array<T, kMostTaps> weight;
-};
-
-int taps_of(const GridProblem& p) {
-  return p.mode == Interpolation::nearest ? 1 : p.mode == Interpolation::linear ? 2 : 4;
-}
-
-template <class T> T power(T base, int exponent) {
-  T result(1);
-  for (int i = 0; i < exponent; ++i) result *= base;
-  return result;
-}
-
-template <class T>
-void cubic_taps(const GridProblem& p, AxisPlace<T> place, std::int64_t size, int order, Taps<T>& taps) {
-  const T middle = std::floor(place.at);
-  const std::array<T, 4> weights = cubic_weights(place.at - middle, order);
-  const T scale = power(place.slope, order);
-  for (int k = 0; k < 4; ++k) {
-    const auto i = static_cast<std::size_t>(k);
-    const T at = padded(p, AxisPlace<T>{middle + static_cast<T>(k - 1), T(0)}, size).at;
-    taps.index[i] = at >= 0 && at < static_cast<T>(size) ? static_cast<std::int64_t>(at) : -1;
-    taps.weight[i] = weights[i] * scale;
-  }
-}
-
-template <class T> Taps<T> axis_taps(const GridProblem& p, T coordinate, std::int64_t size, int order) {
-  if (std::isnan(coordinate)) coordinate = T(-1);
-  const T length = static_cast<T>(size);
-  AxisPlace<T> place = p.align_corners ? AxisPlace<T>{(coordinate + 1) / 2 * (length - 1), (length - 1) / 2}
-                                       : AxisPlace<T>{((coordinate + 1) * length - 1) / 2, length / 2};
-  Taps<T> taps{};
-  if (p.mode != Interpolation::cubic) place = padded(p, place, size);
-  // A place far outside of the image has no element in it, and its index might not fit an integer.
-  if (p.padding == GridPadding::zeros) place.at = std::clamp(place.at, T(-4), length + 3);
-  if (!std::isfinite(place.at)) place = {T(0), T(0)};
-  if (p.mode == Interpolation::cubic) {
-    cubic_taps(p, place, size, order, taps);
-    return taps;
-  }
-  const auto within = [size](std::int64_t i) { return i >= 0 && i < size ? i : std::int64_t{-1}; };
-  if (p.mode == Interpolation::nearest) {
-    taps.index[0] = within(static_cast<std::int64_t>(std::nearbyint(place.at)));
-    taps.weight[0] = order == 0 ? T(1) : T(0);
-    return taps;
-  }
-  const T low = std::floor(place.at), share = place.at - low;
-  const auto first = static_cast<std::int64_t>(low);
-  taps.index = {within(first), within(first + 1), -1, -1};
-  if (order == 0) taps.weight = {1 - share, share, T(0), T(0)};
-  if (order == 1) taps.weight = {-place.slope, place.slope, T(0), T(0)};
-  return taps;
-}
+GridRule rule_of(const GridProblem& p) { return {static_cast<GridEdge>(p.padding), p.align_corners}; }
 
 // Elements and weights of the places of a tile: those of number k are in row k.
 template <class T> struct Tile {
-  static constexpr int kMost = kMostTaps * kMostTaps;  // cubic has two axes, three axes have two taps each
+  static constexpr int kMost = 16;  // cubic has two axes, three axes have two taps each
   int count = 0;
   std::int64_t index[kMost][kTile];  // in a plane of the image; -1: outside
   T weight[kMost][kTile];
 
   void fill(const GridProblem& p, const std::array<std::int8_t, 3>& order, const T* grid, std::int64_t n) {
-    const int taps = taps_of(p), depth = p.axes == 3 ? taps : 1;
-    count = depth * taps * taps;
+    if (p.mode == Interpolation::nearest) return fill_taps<1>(p, order, grid, n);
+    if (p.mode == Interpolation::linear) return fill_taps<2>(p, order, grid, n);
+    fill_taps<4>(p, order, grid, n);
+  }
+  template <int kTaps>
+  void fill_taps(const GridProblem& p, const std::array<std::int8_t, 3>& order, const T* grid,
+                 std::int64_t n) {
+    const GridRule rule = rule_of(p);
+    constexpr std::size_t taps = kTaps;
+    const std::size_t depth = kTaps < 4 && p.axes == 3 ? taps : 1;
+    count = static_cast<int>(depth * taps * taps);
     for (std::int64_t i = 0; i < n; ++i) {
       const T* const at = grid + i * p.axes;
-      const Taps<T> x = axis_taps(p, at[0], p.in[2], order[2]), y = axis_taps(p, at[1], p.in[1], order[1]);
-      Taps<T> z{};
+      const auto x = axis_taps<kTaps>(rule, at[0], p.in[2], order[2]),
+                 y = axis_taps<kTaps>(rule, at[1], p.in[1], order[1]);
+      Taps<T, kTaps> z{};
       z.weight[0] = T(1);
-      if (p.axes == 3) z = axis_taps(p, at[2], p.in[0], order[0]);
+      if (p.axes == 3) z = axis_taps<kTaps>(rule, at[2], p.in[0], order[0]);
       int row = 0;
-      for (std::size_t a = 0; a < static_cast<std::size_t>(depth); ++a)
-        for (std::size_t b = 0; b < static_cast<std::size_t>(taps); ++b)
-          for (std::size_t c = 0; c < static_cast<std::size_t>(taps); ++c, ++row) {
+      for (std::size_t a = 0; a < depth; ++a)
+        for (std::size_t b = 0; b < taps; ++b)
+          for (std::size_t c = 0; c < taps; ++c, ++row) {
             const bool inside = z.index[a] >= 0 && y.index[b] >= 0 && x.index[c] >= 0;
             index[row][i] = inside ? (z.index[a] * p.in[1] + y.index[b]) * p.in[2] + x.index[c] : -1;
             weight[row][i] = z.weight[a] * y.weight[b] * x.weight[c];

@@ -9,9 +9,6 @@
 
 namespace heddle {
 
-// Sums of so many products of u8 and i8 fit into 32 bits.
-inline constexpr std::int64_t kMostProducts = 65536;
-
 // Arrays are contiguous; x is f32 (rows, in), y f32 (rows, out).
 using QuantizedLinearKernel = void(const KernelContext& context, const NDArray& x,
                                    const QuantizedWeights& weights, bool relu, const NDArray& y);

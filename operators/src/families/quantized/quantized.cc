@@ -45,9 +45,9 @@ void check_quantized(const char* op, const NDArray& x, const QuantizedWeights& w
   check_quantized_array(op, "input_zero_point", w.input_zero_point, DType::i32, {1});
   if (w.bias.defined()) check_quantized_array(op, "bias", w.bias, DType::f32, {outputs});
   const std::int64_t products = outputs == 0 ? 0 : weight.size() / outputs;
-  if (products > kMostProducts)
+  if (products > kMostByteProducts)
     throw InvalidArgument(std::string(op) + ": each result is a sum of " + std::to_string(products) +
-                          " products; want at most " + std::to_string(kMostProducts) +
+                          " products; want at most " + std::to_string(kMostByteProducts) +
                           ", whose sum fits into 32 bits");
 }
 

@@ -5,20 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/lgamma_functor.h"
 #include "families/random/stream_functors.h"
 
 namespace heddle::functors {
 namespace {
-
-// Not std::lgamma on the CPU, which writes a global variable.
-HEDDLE_FUNCTOR inline double log_gamma_of(double x) {
-#ifdef __CUDACC__
-  return ::lgamma(x);
-#else
-  int sign = 0;
-  return ::lgamma_r(x, &sign);
-#endif
-}
 
 // log(n!) minus Stirling's approximation (n + 1/2) log(n) - n + log(2 pi) / 2; for n = 0, where the
 // approximation is infinite, it is 0. From n = 16 on it is computed by its series (Loader 2000, "Fast and
@@ -26,7 +17,7 @@ HEDDLE_FUNCTOR inline double log_gamma_of(double x) {
 HEDDLE_FUNCTOR inline double stirling_error(double n) {
   if (n == 0) return 0;
   if (n < 16) {
-    return log_gamma_of(n + 1) - (n + 0.5) * std::log(n) + n - std::log(2 * kPi) / 2;
+    return log_gamma(n + 1) - (n + 0.5) * std::log(n) + n - std::log(2 * kPi) / 2;
   }
   const double z = 1 / (n * n);
   return (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680 - z / 1188)))) / n;

@@ -8,6 +8,7 @@
 
 #include "autograd/record.h"
 #include "core/autocast.h"
+#include "core/halves.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/elementwise/elementwise_rule.h"
@@ -81,7 +82,8 @@ NDArray spread(const NDArray& gradient, const Shape& shape, const Dims& axes) {
 
 NDArray extreme(const char* op, const NDArray& x, const Dims& given, bool keepdims) {
   check_arrays(op, {&x});
-  if (is_half(x.dtype())) return cast(extreme(op, wide(x), given, keepdims), x.dtype());
+  if (is_half(x.dtype()) && (recording({&x}) || !reads_halves(x)))
+    return cast(extreme(op, wide(x), given, keepdims), x.dtype());
   const Dims axes = reduced_axes(op, x, given);
   const bool nothing = std::any_of(axes.begin(), axes.end(),
                                    [&](auto axis) { return x.shape()[static_cast<int>(axis)] == 0; });
@@ -102,7 +104,7 @@ NDArray extreme(const char* op, const NDArray& x, const Dims& given, bool keepdi
 
 NDArray arg_extreme(const char* op, const NDArray& x, std::optional<int> given) {
   check_arrays(op, {&x});
-  if (is_half(x.dtype())) return arg_extreme(op, wide(x.detach()), given);
+  if (is_half(x.dtype()) && !reads_halves(x)) return arg_extreme(op, wide(x.detach()), given);
   if (!given) return arg_extreme(op, x.detach().contiguous().view_as({x.size()}), 0);
   const int axis = ndarray_detail::axis_of(op, *given, x.shape());
   if (x.shape()[axis] == 0) {
@@ -121,30 +123,37 @@ NDArray arg_extreme(const char* op, const NDArray& x, std::optional<int> given) 
 NDArray sum(const NDArray& x, Dims given, bool keepdims, Where where) {
   const CallSite site(where);
   check_arrays("sum", {&x});
-  if (is_half(x.dtype())) return operators_detail::narrowed(sum(wide(x), given, keepdims), x.dtype());
+  const DType dtype = x.dtype();
+  if (is_half(dtype) && !reads_halves(x))
+    return operators_detail::narrowed(sum(wide(x), given, keepdims), dtype);
   const Dims axes = reduced_axes("sum", x, given);
-  NDArray y = without_reduced(push_reduce("sum", x, axes, sum_dtype(x.dtype())), x, axes, keepdims);
+  const DType result = is_half(dtype) ? DType::f32 : sum_dtype(dtype);
+  NDArray y = without_reduced(push_reduce("sum", x, axes, result), x, axes, keepdims);
   if (recording({&x})) {
-    record_op("sum", y, {x}, {},
-              [shape = x.shape(), axes](const NDArray& g) { return std::vector{spread(g, shape, axes)}; });
+    record_op("sum", y, {x}, {}, [shape = x.shape(), axes, dtype](const NDArray& g) {
+      return std::vector{spread(cast(g, dtype), shape, axes)};
+    });
   }
-  return y;
+  return is_half(dtype) ? operators_detail::narrowed(y, dtype) : y;
 }
 
 NDArray mean(const NDArray& x, Dims given, bool keepdims, Where where) {
   const CallSite site(where);
   check_arrays("mean", {&x});
-  if (is_half(x.dtype())) return operators_detail::narrowed(mean(wide(x), given, keepdims), x.dtype());
+  const DType dtype = x.dtype();
+  if (is_half(dtype) && !reads_halves(x))
+    return operators_detail::narrowed(mean(wide(x), given, keepdims), dtype);
   const Dims axes = reduced_axes("mean", x, given);
-  const NDArray source = is_floating(x.dtype()) ? x : x.astype(DType::f64);
-  NDArray y = without_reduced(push_reduce("mean", source, axes, source.dtype()), x, axes, keepdims);
+  const NDArray source = is_floating(dtype) ? x : x.astype(DType::f64);
+  const DType result = is_half(dtype) ? DType::f32 : source.dtype();
+  NDArray y = without_reduced(push_reduce("mean", source, axes, result), x, axes, keepdims);
   if (recording({&x})) {
-    record_op("mean", y, {x}, {}, [shape = x.shape(), axes](const NDArray& g) {
+    record_op("mean", y, {x}, {}, [shape = x.shape(), axes, dtype](const NDArray& g) {
       const auto share = static_cast<double>(g.size()) / static_cast<double>(element_count(shape));
-      return std::vector{spread(multiply(g, share), shape, axes)};
+      return std::vector{spread(cast(multiply(g, share), dtype), shape, axes)};
     });
   }
-  return y;
+  return is_half(dtype) ? operators_detail::narrowed(y, dtype) : y;
 }
 
 NDArray max(const NDArray& x, Dims axes, bool keepdims, Where where) {

@@ -16,6 +16,7 @@
 
 #include "autograd/record.h"
 #include "core/autocast.h"
+#include "core/halves.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/elementwise/elementwise_gradient.h"
@@ -171,10 +172,13 @@ NDArray of_nonzero(const char* op, const NDArray& x, const Dims& given, bool kee
 NDArray prod(const NDArray& x, Dims given, bool keepdims, Where where) {
   const CallSite site(where);
   check_arrays("prod", {&x});
-  if (is_half(x.dtype())) return operators_detail::narrowed(prod(wide(x), given, keepdims), x.dtype());
+  const bool half = is_half(x.dtype());
+  if (half && (recording({&x}) || !operators_detail::reads_halves(x)))
+    return operators_detail::narrowed(prod(wide(x), given, keepdims), x.dtype());
   const Dims axes = reduced_axes("prod", x, given);
-  const NDArray kept = push_reduce("prod", x, axes, sum_dtype(x.dtype()));
+  const NDArray kept = push_reduce("prod", x, axes, half ? DType::f32 : sum_dtype(x.dtype()));
   NDArray y = without_reduced(kept, x, axes, keepdims);
+  if (half) return operators_detail::narrowed(y, x.dtype());
   if (recording({&x})) {
     const NDArray of_x = save_for_backward(x);
     record_op("prod", y, {x}, {of_x}, [x = of_x, axes, shape = kept.shape()](const NDArray& g) {

@@ -17,7 +17,8 @@ struct SoftmaxProblem {
   bool log;
 };
 
-// Arrays are contiguous, of one floating dtype and shape; labels are i32, i64 or u8.
+// Arrays are contiguous, of one dtype, f32 or f64, and of one shape; labels are i32, i64 or u8. On GPUs x, logits and their gradients may
+// also have halves, beside f32; so may y of SoftmaxKernel.
 using SoftmaxKernel = void(const KernelContext& context, const SoftmaxProblem& problem, const NDArray& x,
                            const NDArray& y);
 using SoftmaxBackwardKernel = void(const KernelContext& context, const SoftmaxProblem& problem,

@@ -8,6 +8,7 @@
 
 #include "autograd/record.h"
 #include "core/autocast.h"
+#include "core/halves.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/indexing/places.h"
@@ -30,14 +31,17 @@ NDArray by_operators(const NDArray& g, const NDArray& y, int axis, bool log) {
 NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
   operators_detail::check_arrays(name, {&x});
   operators_detail::check_floating(name, x);
-  if (is_half(x.dtype()))
-    return operators_detail::narrowed(softmax_of(name, operators_detail::wide(x), axis, log), x.dtype());
+  const DType dtype = x.dtype();
+  if (is_half(dtype) && !operators_detail::reads_halves(x))
+    return operators_detail::narrowed(softmax_of(name, operators_detail::wide(x), axis, log), dtype);
   const int along = ndarray_detail::axis_of(name, axis, x.shape());
   SoftmaxProblem problem{1, x.shape()[along], 1, log};
   for (int i = 0; i < along; ++i) problem.outer *= x.shape()[i];
   for (int i = along + 1; i < x.ndim(); ++i) problem.inner *= x.shape()[i];
   const NDArray source = x.detach().contiguous();
-  NDArray y = make_result(x, x.shape(), x.dtype());
+  // The gradient of halves needs a result that is not rounded.
+  const bool is_rounded = is_half(dtype) && !recording({&x}) && !Autocast::active();
+  NDArray y = make_result(x, x.shape(), is_half(dtype) && !is_rounded ? DType::f32 : dtype);
   const NDArray out = y.detach();
   auto* kernel = kernel_for<SoftmaxKernel>("softmax", x);
   array_push(name, {source}, {out},
@@ -46,9 +50,9 @@ NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
     const NDArray of_y = save_for_backward(y);
     record_op(name, y, {x}, {of_y}, [=](const NDArray& grad_output) {
       if (operators_detail::differentiating_gradient())
-        return std::vector{by_operators(grad_output, of_y, along, log)};
+        return std::vector{cast(by_operators(grad_output, of_y, along, log), dtype)};
       const NDArray grad = grad_output.detach().contiguous();
-      const NDArray x_grad = make_result(grad, grad.shape(), grad.dtype());
+      const NDArray x_grad = make_result(grad, grad.shape(), dtype);
       auto* backward_kernel = kernel_for<SoftmaxBackwardKernel>("softmax_backward", grad);
       array_push("softmax_backward", {grad, out}, {x_grad}, recordable([=](const KernelContext& context) {
                    backward_kernel(context, problem, grad, out, x_grad);
@@ -56,7 +60,7 @@ NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
       return std::vector<NDArray>{x_grad};
     });
   }
-  return y;
+  return is_half(dtype) && !is_rounded ? operators_detail::narrowed(y, dtype) : y;
 }
 
 void check_cross_entropy(const NDArray& logits, const NDArray& labels) {
@@ -92,13 +96,15 @@ NDArray log_softmax(const NDArray& x, int axis, Where where) {
 NDArray cross_entropy(const NDArray& logits, const NDArray& labels, Where where) {
   const CallSite site(where);
   check_cross_entropy(logits, labels);
-  if (is_half(logits.dtype()))
-    return operators_detail::narrowed(cross_entropy(operators_detail::wide(logits), labels), logits.dtype());
+  const DType dtype = logits.dtype();
+  if (is_half(dtype) && !operators_detail::reads_halves(logits))
+    return operators_detail::narrowed(cross_entropy(operators_detail::wide(logits), labels), dtype);
   if (logits.ndim() != 2)
     return cross_entropy(operators_detail::rows_of_classes(logits), reshape(labels, {labels.size()}));
   const NDArray x = logits.detach().contiguous(), classes = labels_of_kernels(labels);
-  const NDArray probabilities = make_result(x, x.shape(), x.dtype());
-  NDArray loss = make_result(x, {}, x.dtype());
+  const DType result = is_half(dtype) ? DType::f32 : dtype;
+  const NDArray probabilities = make_result(x, x.shape(), result);
+  NDArray loss = make_result(x, {}, result);
   auto* kernel = kernel_for<CrossEntropyKernel>("cross_entropy", x);
   array_push("cross_entropy", {x, classes}, {probabilities, loss},
              [=, out = loss.detach()](const KernelContext& context) {
@@ -110,10 +116,11 @@ NDArray cross_entropy(const NDArray& logits, const NDArray& labels, Where where)
       if (operators_detail::differentiating_gradient()) {
         const std::int64_t rows = of_logits.shape()[0], count = of_logits.shape()[1];
         const NDArray chosen = one_hot(classes.astype(DType::i64), count, grad_output.dtype());
-        return std::vector{(softmax(of_logits) - chosen) * (grad_output / static_cast<double>(rows))};
+        const NDArray shares_now = softmax(operators_detail::wide(of_logits));
+        return std::vector{cast((shares_now - chosen) * (grad_output / static_cast<double>(rows)), dtype)};
       }
       const NDArray grad = grad_output.detach();
-      const NDArray x_grad = make_result(grad, probabilities.shape(), grad.dtype());
+      const NDArray x_grad = make_result(grad, probabilities.shape(), dtype);
       auto* backward_kernel = kernel_for<CrossEntropyBackwardKernel>("cross_entropy_backward", grad);
       array_push("cross_entropy_backward", {grad, probabilities, classes}, {x_grad},
                  recordable([=](const KernelContext& context) {
@@ -122,7 +129,7 @@ NDArray cross_entropy(const NDArray& logits, const NDArray& labels, Where where)
       return std::vector<NDArray>{x_grad};
     });
   }
-  return loss;
+  return is_half(dtype) ? operators_detail::narrowed(loss, dtype) : loss;
 }
 
 HEDDLE_OPERATORS(softmax) {

@@ -23,6 +23,24 @@ template <class Sum> HEDDLE_DEVICE Sum row_largest(Thread& thread, Sum value) {
   return value;
 }
 
+// What a block of threads computes: a block of queries of one head, whose keys end at `end`, and a chunk of columns.
+struct QueryBlock {
+  long long chunk, query, end;
+  Tile tile;
+
+  template <class T>
+  HEDDLE_DEVICE QueryBlock(const Thread& thread, const Scorer<T>& scorer, long long blocks,
+                           long long chunks) {
+    const Attention& p = scorer.p;
+    const long long block = thread.block_index().x, rest = block / chunks, matrix = rest / blocks;
+    chunk = block % chunks;
+    query =
+        (blocks - 1 - rest % blocks) * kSide;  // the last blocks come first: causality lets them see the most
+    end = scorer.visible(query + kSide < p.queries ? query + kSide - 1 : p.queries - 1);
+    tile = {matrix / p.heads, matrix % p.heads, query, 0};
+  }
+};
+
 // One block of queries of one head, and one chunk of the columns of its values.
 template <class Arithmetic> struct Forward {
   using T = Arithmetic;
@@ -33,15 +51,11 @@ template <class Arithmetic> struct Forward {
   HEDDLE_DEVICE void operator()(Thread& thread) const {
     HEDDLE_SHARED(thread, tiles, AttentionTiles<Sum>);
     const Attention& p = scorer.p;
-    const long long block = thread.block_index().x, chunk = block % chunks, rest = block / chunks;
-    // The last blocks come first: causality lets them see the most.
-    const long long query = (blocks - 1 - rest % blocks) * kSide, matrix = rest / blocks;
-    Tile tile{matrix / p.heads, matrix % p.heads, query, 0};
+    const QueryBlock block(thread, scorer, blocks, chunks);
+    Tile tile = block.tile;
     const int row = thread.rank() / kLanes, lane = thread.rank() % kLanes;
     Sum sums[kPieces * kEach] = {}, most = Scorer<T>::nothing(), total = 0;
-    const long long last = query + kSide < p.queries ? query + kSide - 1 : p.queries - 1;
-    const long long end = scorer.visible(last);
-    for (; tile.key < end; tile.key += kSide) {
+    for (; tile.key < block.end; tile.key += kSide) {
       Sum weights[kEach];
       scorer.scores(thread, tiles, tile, weights);
       weigh(thread, weights, most, total, sums);
@@ -54,19 +68,19 @@ template <class Arithmetic> struct Forward {
       scorer.template add_rows<false>(
           thread, tiles,
           rows_of(p.value, tile.batch, scorer.kv_head(tile.head), tile.key, p.keys, p.value_features),
-          chunk * kChunk, sums);
+          block.chunk * kChunk, sums);
     }
-    if (query + row >= p.queries) return;
+    if (block.query + row >= p.queries) return;
     const bool sees = most != Scorer<T>::nothing();
     const Sum share = sees ? Sum{1} / total : Sum{0};
     const long long at = scorer.row_of(tile, row);
     HEDDLE_UNROLL
     for (int i = 0; i < kPieces * kEach; ++i) {
-      const long long column = chunk * kChunk + lane + i * kLanes;
+      const long long column = block.chunk * kChunk + lane + i * kLanes;
       if (column < p.value_features)
         put_sum<Sum>(p.y, at * p.value_features + column, Type{p.type}, sums[i] * share);
     }
-    if (chunk != 0 || lane != 0) return;
+    if (block.chunk != 0 || lane != 0) return;
     static_cast<Sum*>(p.softmax)[2 * at] = sees ? most : Sum{0};
     static_cast<Sum*>(p.softmax)[2 * at + 1] = share;
   }
@@ -182,24 +196,22 @@ template <class Arithmetic> struct QueryGradients {
   HEDDLE_DEVICE void operator()(Thread& thread) const {
     HEDDLE_SHARED(thread, tiles, AttentionTiles<Sum>);
     const Attention& p = backward.p;
-    const long long block = thread.block_index().x, chunk = block % chunks, rest = block / chunks;
-    const long long query = (blocks - 1 - rest % blocks) * kSide, matrix = rest / blocks;
-    Tile tile{matrix / p.heads, matrix % p.heads, query, 0};
+    const QueryBlock block(thread, static_cast<const Scorer<T>&>(backward), blocks, chunks);
+    Tile tile = block.tile;
     Sum sums[kPieces * kEach] = {};
-    const long long last = query + kSide < p.queries ? query + kSide - 1 : p.queries - 1;
-    const long long end = backward.visible(last);
-    for (; tile.key < end; tile.key += kSide) {
+    for (; tile.key < block.end; tile.key += kSide) {
       Sum gradient[kEach];
       backward.gradients(thread, tiles, tile, static_cast<Sum>(p.scale), gradient);
       backward.keep(thread, tiles, gradient);
       backward.template add_rows<false>(
           thread, tiles,
           rows_of(p.key, tile.batch, backward.kv_head(tile.head), tile.key, p.keys, p.features),
-          chunk * kChunk, sums);
+          block.chunk * kChunk, sums);
     }
     const int row = thread.rank() / kLanes;
-    if (query + row < p.queries)
-      backward.write(thread, p.query_grad, backward.row_of(tile, row), p.features, chunk * kChunk, sums);
+    if (block.query + row < p.queries)
+      backward.write(thread, p.query_grad, backward.row_of(tile, row), p.features, block.chunk * kChunk,
+                     sums);
   }
 };
 

@@ -1,10 +1,8 @@
 // f32 and bf16 convolutions by oneDNN; gradients of weights are f32. The batch is divided into chunks by the problem's shape only; each chunk is
 // converted to the layout that oneDNN is fastest with, computed and converted back while it is in cache.
 #include <algorithm>
-#include <bit>
 #include <compare>
 #include <initializer_list>
-#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "cpu/scratch.h"
 #include "families/conv/cpu/channel_blocks.h"
 #include "families/conv/cpu/conv.h"
+#include "families/conv/cpu/image_chunks.h"
 
 namespace heddle::cpu_kernels {
 namespace {
@@ -219,42 +218,22 @@ std::shared_ptr<const P<T>> plan_for(ConvProblem problem, std::int64_t images) {
   return cache.get({problem});
 }
 
-// The number of images in a chunk: there are about 16 chunks, each of 20 microseconds or more. Every chunk reads, or makes, all
-// weights, so each has at least kReuse times as many operations as weights.
-std::int64_t images_per_chunk(const ConvProblem& p) {
-  constexpr double kSmallest = 4e6, kReuse = 128;
-  const double flops = p.flops_per_image() * static_cast<double>(p.n);
-  const double smallest = std::max(kSmallest, kReuse * static_cast<double>(p.weights()));
-  const auto worth = static_cast<std::uint64_t>(std::clamp(flops / smallest, 1.0, 16.0));
-  const auto chunks = static_cast<std::int64_t>(std::bit_ceil(worth));
-  return (p.n + chunks - 1) / chunks;
-}
+constexpr double kSmallestChunk = 4e6;  // operations
 
-// The plans of the full chunks and of a shorter last one, and the weights in the layout of each.
-template <template <class> class P, class T> struct Chunked {
-  Chunked(const ConvProblem& problem, const T* weights) : images(images_per_chunk(problem)) {
-    add(problem, images, weights);
-    if (problem.n % images != 0) add(problem, problem.n % images, weights);
-  }
-  struct Size {
-    std::shared_ptr<const P<T>> plan;
-    Scratch buffer;
-    const T* weights;
-    Size(std::shared_ptr<const P<T>> p, const T* plain)
-        : plan(std::move(p)),
-          buffer(plan->weight_in.to_bytes()),
-          weights(plan->weight_in.convert(plain, buffer.template as<T>())) {}
-  };
-  const Size& of(std::int64_t count) const { return count == images ? *sizes[0] : *sizes[1]; }
-
-  std::int64_t images;
-  std::optional<Size> sizes[2];
-
- private:
-  void add(const ConvProblem& problem, std::int64_t count, const T* weights) {
-    sizes[count == images ? 0 : 1].emplace(plan_for<P, T>(problem, count), weights);
-  }
+// The plan of a chunk, and the weights in its layout.
+template <template <class> class P, class T> struct PlannedChunk {
+  PlannedChunk(const ConvProblem& problem, std::int64_t images, const T* plain)
+      : plan(plan_for<P, T>(problem, images)),
+        buffer(plan->weight_in.to_bytes()),
+        weights(plan->weight_in.convert(plain, buffer.template as<T>())) {}
+  std::shared_ptr<const P<T>> plan;
+  Scratch buffer;
+  const T* weights;
 };
+template <template <class> class P, class T>
+ImageChunks<PlannedChunk<P, T>> chunks_of(const ConvProblem& problem, const T* weights) {
+  return {problem, images_per_chunk(problem, kSmallestChunk), weights};
+}
 
 // One chunk of the gradient of the result, in the plan's layout. With a fused relu (y is not null), the
 // gradient before the relu.
@@ -284,7 +263,7 @@ template <class T> class ChunkGradient {
 };
 
 template <template <class> class P> bool has_fast_plan(const ConvProblem& p) {
-  return p.n > 0 && plan_for<P, BFloat16>(p, images_per_chunk(p))->fast;
+  return p.n > 0 && plan_for<P, BFloat16>(p, images_per_chunk(p, kSmallestChunk))->fast;
 }
 
 }  // namespace
@@ -317,8 +296,8 @@ template <class T>
 void onednn_conv_forward(const ConvProblem& p, const T* x, const T* weight, const float* bias, T* y) {
   if (p.n == 0) return;
   OneLibraryThread one;
-  const Chunked<ForwardPlan, T> chunks(p, weight);
-  parallel_for(p.n, chunks.images, [&](std::int64_t begin, std::int64_t end) {
+  const auto chunks = chunks_of<ForwardPlan>(p, weight);
+  parallel_for(p.n, chunks.images(), [&](std::int64_t begin, std::int64_t end) {
     OneLibraryThread one_here;
     const auto& size = chunks.of(end - begin);
     const ForwardPlan<T>& plan = *size.plan;
@@ -340,8 +319,8 @@ template <class T>
 void onednn_conv_backward_data(const ConvProblem& p, const T* grad, const T* y, const T* weight, T* x_grad) {
   if (p.n == 0) return;
   OneLibraryThread one;
-  const Chunked<BackwardDataPlan, T> chunks(p, weight);
-  parallel_for(p.n, chunks.images, [&](std::int64_t begin, std::int64_t end) {
+  const auto chunks = chunks_of<BackwardDataPlan>(p, weight);
+  parallel_for(p.n, chunks.images(), [&](std::int64_t begin, std::int64_t end) {
     OneLibraryThread one_here;
     const auto& size = chunks.of(end - begin);
     const BackwardDataPlan<T>& plan = *size.plan;
@@ -403,7 +382,7 @@ void onednn_conv_backward_weights(const ConvProblem& p, const T* grad, const T* 
   // gradient, so large weights allow few chunks only.
   constexpr std::int64_t kMostPartial = std::int64_t{1} << 24;
   const std::int64_t most = std::max<std::int64_t>(1, kMostPartial / row);
-  const std::int64_t images = std::max(images_per_chunk(p), (p.n + most - 1) / most);
+  const std::int64_t images = std::max(images_per_chunk(p, kSmallestChunk), (p.n + most - 1) / most);
   const std::int64_t chunks = (p.n + images - 1) / images;
   if (chunks == 1) {
     chunk_weight_gradient(p, p.n, grad, y, x, weight_grad, bias_grad);

@@ -1,39 +1,14 @@
 // Convolutions on GPUs as products of matrices whose elements are gathered from images (tile_product.h). An element of a result is
 // the sum of its products in the order of channels and taps, or, of weights, of images and their elements. Elements beyond the image
-// are zeros that are multiplied.
-#include "cuda/divide.h"
+// are zeros that are multiplied. Where that may have made NaN, of an infinite weight or gradient, the sum is computed anew without them.
 #include "cuda/tile_launch.h"
 #include "families/conv/cuda/conv.h"
+#include "families/conv/cuda/places.h"
 
 namespace heddle::cuda_kernels {
 namespace {
 
 using on_gpu::Type;
-
-struct Place {
-  long long d, h, w;
-};
-// The index-th element of an image, or tap of a kernel.
-HEDDLE_DEVICE Place place_of(long long index, const long long (&sizes)[3]) {
-  const Quotient row = divide(index, sizes[2]);
-  if (sizes[0] == 1) return {0, row.whole, row.rest};
-  const Quotient slice = divide(row.whole, sizes[1]);
-  return {slice.whole, slice.rest, row.rest};
-}
-HEDDLE_DEVICE Place times(const Place& place, const long long (&by)[3]) {
-  return {place.d * by[0], place.h * by[1], place.w * by[2]};
-}
-HEDDLE_DEVICE Place plus(const Place& a, const Place& b) { return {a.d + b.d, a.h + b.h, a.w + b.w}; }
-HEDDLE_DEVICE Place before(const Place& place, const long long (&by)[3]) {
-  return {place.d - by[0], place.h - by[1], place.w - by[2]};
-}
-HEDDLE_DEVICE bool inside(const Place& place, const long long (&sizes)[3]) {
-  return place.d >= 0 && place.d < sizes[0] && place.h >= 0 && place.h < sizes[1] && place.w >= 0 &&
-         place.w < sizes[2];
-}
-HEDDLE_DEVICE long long index_of(const Place& place, const long long (&sizes)[3]) {
-  return (place.d * sizes[1] + place.h) * sizes[2] + place.w;
-}
 
 template <class T> HEDDLE_DEVICE typename T::Sum gradient(const Convolution& c, long long at) {
   if (c.y && T::load(c.y, at, Type{c.type}) <= 0) return 0;
@@ -46,6 +21,31 @@ struct Spot {
   Place place;
 };
 constexpr long long kBeyond = -1;
+
+// Computes anew what is NaN in a result, in `columns` columns: sums, in their order, of the products whose elements of the right
+// matrix are present, neither beyond an image nor between the windows of one.
+template <class P> struct Repair {
+  P p;
+  long long columns;
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    const long long count = p.batches * p.rows * columns;
+    for (long long i = thread.global_index(); i < count; i += thread.global_size()) {
+      const Quotient at = divide(i, columns), line = divide(at.whole, p.rows);
+      const auto made = P::T::load(p.c.to, p.to(line.whole, line.rest, at.rest), Type{p.c.to_type});
+      if (made != made) p.finish(line.whole, line.rest, at.rest, sum(line.whole, line.rest, at.rest));
+    }
+  }
+  HEDDLE_DEVICE typename P::Sum sum(long long group, long long row, long long column) const {
+    const auto left = p.a_line(group, row);
+    const auto right = p.b_line(group, column);
+    typename P::Sum total = 0;
+    for (long long k = 0; k < p.terms && total == total; ++k) {
+      const auto point = p.point(k);
+      if (p.present(right, point)) total = P::T::multiply_add(total, p.a(left, point), p.b(right, point));
+    }
+    return total;
+  }
+};
 
 // Rows: the outputs of a group; columns: elements of all images of results; k: channels and taps.
 template <class Arithmetic> struct Forward {
@@ -84,13 +84,18 @@ template <class Arithmetic> struct Forward {
     if (line.at < 0 || point.k < 0 || !inside(place, c.in)) return 0;
     return T::load(c.x, line.at + point.at + index_of(place, c.in), Type{c.type});
   }
-  HEDDLE_DEVICE void finish(long long group, long long row, long long column, Sum sum) const {
+  HEDDLE_DEVICE bool present(const Line& line, const Point& point) const {
+    return inside(plus(line.place, point.place), c.in);
+  }
+  // Where an element of the result is.
+  HEDDLE_DEVICE long long to(long long group, long long row, long long column) const {
     const Quotient image = divide(column, c.out_volume);
-    const long long output = group * rows + row;
-    if (c.bias) sum += T::load(c.bias, output, Type{c.bias_type});
+    return ((image.whole * c.groups + group) * rows + row) * c.out_volume + image.rest;
+  }
+  HEDDLE_DEVICE void finish(long long group, long long row, long long column, Sum sum) const {
+    if (c.bias) sum += T::load(c.bias, group * rows + row, Type{c.bias_type});
     if (c.relu) sum = sum < 0 ? 0 : sum;  // NaN stays
-    put_sum<Sum>(c.to, (image.whole * c.groups * rows + output) * c.out_volume + image.rest, Type{c.to_type},
-                 sum);
+    put_sum<Sum>(c.to, to(group, row, column), Type{c.to_type}, sum);
   }
 };
 
@@ -140,18 +145,26 @@ template <class Arithmetic> struct Data {
     }
     return from < size;
   }
+  HEDDLE_DEVICE bool windows(Place& place) const {
+    return window(place.d, c.stride[0], c.out[0]) && window(place.h, c.stride[1], c.out[1]) &&
+           window(place.w, c.stride[2], c.out[2]);
+  }
+  HEDDLE_DEVICE bool present(const Line& line, const Point& point) const {
+    Place place = plus(line.place, point.place);
+    return windows(place);
+  }
   HEDDLE_DEVICE Sum b(const Line& line, const Point& point) const {
     if (line.at < 0 || point.weight < 0) return 0;
     Place place = plus(line.place, point.place);
-    if (!window(place.d, c.stride[0], c.out[0]) || !window(place.h, c.stride[1], c.out[1]) ||
-        !window(place.w, c.stride[2], c.out[2]))
-      return 0;
+    if (!windows(place)) return 0;
     return gradient<T>(c, line.at + point.at + index_of(place, c.out));
   }
-  HEDDLE_DEVICE void finish(long long group, long long row, long long column, Sum sum) const {
+  HEDDLE_DEVICE long long to(long long group, long long row, long long column) const {
     const Quotient image = divide(column, c.in_volume);
-    put_sum<Sum>(c.to, ((image.whole * c.groups + group) * rows + row) * c.in_volume + image.rest,
-                 Type{c.to_type}, sum);
+    return ((image.whole * c.groups + group) * rows + row) * c.in_volume + image.rest;
+  }
+  HEDDLE_DEVICE void finish(long long group, long long row, long long column, Sum sum) const {
+    put_sum<Sum>(c.to, to(group, row, column), Type{c.to_type}, sum);
   }
 };
 
@@ -200,12 +213,17 @@ template <class Arithmetic> struct Weights {
     if (!inside(place, c.in)) return 0;
     return T::load(c.x, line.at + point.in_x + index_of(place, c.in), Type{c.type});
   }
+  HEDDLE_DEVICE bool present(const Line& line, const Point& point) const {
+    return line.one || inside(plus(line.place, point.place), c.in);
+  }
+  HEDDLE_DEVICE long long to(long long group, long long row, long long column) const {
+    return (group * rows + row) * weights + column;
+  }
   HEDDLE_DEVICE void finish(long long group, long long row, long long column, Sum sum) const {
-    const long long output = group * rows + row;
     if (column == weights)
-      put_sum<Sum>(c.bias_to, output, Type{c.bias_to_type}, sum);
+      put_sum<Sum>(c.bias_to, group * rows + row, Type{c.bias_to_type}, sum);
     else
-      put_sum<Sum>(c.to, output * weights + column, Type{c.to_type}, sum);
+      put_sum<Sum>(c.to, to(group, row, column), Type{c.to_type}, sum);
   }
 };
 
@@ -230,14 +248,39 @@ template <class P> long long bytes_of(const P& p) {
   return plan.parts > 1 ? plan.parts * p.batches * p.rows * p.columns * size : 0;
 }
 
-template <class P> const char* launch_pass(void* stream, const P& p, void* parts) {
-  return launch_tiles<4>(stream, p, plan_of(p), parts);
+// `cut`: the right matrix may lack elements.
+template <class P>
+const char* launch_pass(void* stream, const P& p, long long columns, bool cut, void* parts) {
+  if (const char* problem = launch_tiles<4>(stream, p, plan_of(p), parts)) return problem;
+  if (!cut) return nullptr;
+  return on_gpu::launch_over(static_cast<cudaStream_t>(stream), p.batches * p.rows * columns,
+                             Repair<P>{p, columns});
+}
+
+// Whether a window reaches beyond an image.
+bool is_padded(const Convolution& c) {
+  for (int axis = 0; axis < 3; ++axis) {
+    const long long end = (c.out[axis] - 1) * c.stride[axis] + (c.kernel[axis] - 1) * c.dilation[axis] + 1;
+    if (c.padding[axis] > 0 || end > c.in[axis]) return true;
+  }
+  return false;
+}
+// Whether an output has each element of x in a window of its own.
+bool is_pointwise(const Convolution& c) {
+  return c.taps == 1 && c.stride[0] == 1 && c.stride[1] == 1 && c.stride[2] == 1 && !is_padded(c);
 }
 
 template <class T> const char* launch_as(void* stream, ConvTask task, const Convolution& c, void* parts) {
-  if (task == ConvTask::forward) return launch_pass(stream, forward<T>(c), parts);
-  if (task == ConvTask::data) return launch_pass(stream, data<T>(c), parts);
-  return launch_pass(stream, weights<T>(c), parts);
+  if (task == ConvTask::forward) {
+    const auto pass = forward<T>(c);
+    return launch_pass(stream, pass, pass.columns, is_padded(c), parts);
+  }
+  if (task == ConvTask::data) {
+    const auto pass = data<T>(c);
+    return launch_pass(stream, pass, pass.columns, !is_pointwise(c), parts);
+  }
+  const auto pass = weights<T>(c);
+  return launch_pass(stream, pass, pass.weights, is_padded(c), parts);
 }
 
 template <class T> long long bytes_as(ConvTask task, const Convolution& c) {

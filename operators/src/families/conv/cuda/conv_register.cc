@@ -5,6 +5,7 @@
 #include "cuda/arrays.h"
 #include "cuda/scratch.h"
 #include "families/conv/cuda/conv.h"
+#include "families/conv/cuda/sizes.h"
 #include "families/conv/kernels.h"
 
 namespace heddle::cuda_kernels {
@@ -18,14 +19,7 @@ Convolution convolution(const ConvProblem& p, const NDArray& to) {
   c.groups = p.groups;
   c.channels = p.channels / p.groups;
   c.outputs = p.outputs / p.groups;
-  for (std::size_t axis = 0; axis < kSpatial; ++axis) {
-    c.in[axis] = p.in[axis];
-    c.out[axis] = p.out[axis];
-    c.kernel[axis] = p.kernel[axis];
-    c.stride[axis] = p.stride[axis];
-    c.dilation[axis] = p.dilation[axis];
-    c.padding[axis] = p.padding[axis];
-  }
+  copy_sizes(p, c);
   c.in_volume = volume(p.in);
   c.out_volume = volume(p.out);
   c.taps = volume(p.kernel);

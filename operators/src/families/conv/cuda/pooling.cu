@@ -59,6 +59,24 @@ HEDDLE_DEVICE bool holds(const Span& span, long long i, long long dilation) {
 
 HEDDLE_DEVICE long long volume_of(const long long (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
 
+// Calls f(window's element of the result, its spans) for each window that has an element, in their order.
+template <class F> HEDDLE_DEVICE void for_each_window(const Pooling& p, const Element& x, const F& f) {
+  const long long plane = x.plane * volume_of(p.out);
+  const Range slices = windows_of(p, 0, x.d), rows = windows_of(p, 1, x.h), columns = windows_of(p, 2, x.w);
+  for (long long d = slices.first; d <= slices.last; ++d) {
+    const Span in_d = span_of(p, 0, d);
+    if (!holds(in_d, x.d, p.dilation[0])) continue;
+    for (long long h = rows.first; h <= rows.last; ++h) {
+      const Span in_h = span_of(p, 1, h);
+      if (!holds(in_h, x.h, p.dilation[1])) continue;
+      for (long long w = columns.first; w <= columns.last; ++w) {
+        const Span in_w = span_of(p, 2, w);
+        if (holds(in_w, x.w, p.dilation[2])) f(plane + (d * p.out[1] + h) * p.out[2] + w, in_d, in_h, in_w);
+      }
+    }
+  }
+}
+
 HEDDLE_DEVICE long long place_at(const void* where, long long at, Type type) {
   if (type == Type::u8) return static_cast<const std::uint8_t*>(where)[at];
   return on_gpu::load<long long>(where, at, type);
@@ -102,29 +120,15 @@ template <class T> struct MaxPoolBackward {
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     for (long long i = thread.global_index(); i < count; i += thread.global_size()) {
       const Element x = element_of(i, p.in);
-      const long long plane = x.plane * volume_of(p.out);
-      const Range slices = windows_of(p, 0, x.d), rows = windows_of(p, 1, x.h),
-                  columns = windows_of(p, 2, x.w);
       Value sum = 0;
-      for (long long d = slices.first; d <= slices.last; ++d) {
-        const Span in_d = span_of(p, 0, d);
-        if (!holds(in_d, x.d, p.dilation[0])) continue;
-        const long long slice = (x.d - in_d.begin) / p.dilation[0] * p.most[1];
-        for (long long h = rows.first; h <= rows.last; ++h) {
-          const Span in_h = span_of(p, 1, h);
-          if (!holds(in_h, x.h, p.dilation[1])) continue;
-          const long long line = (slice + (x.h - in_h.begin) / p.dilation[1]) * p.most[2];
-          for (long long w = columns.first; w <= columns.last; ++w) {
-            const Span in_w = span_of(p, 2, w);
-            if (!holds(in_w, x.w, p.dilation[2])) continue;
-            const long long at = plane + (d * p.out[1] + h) * p.out[2] + w;
-            const long long place = line + divide(x.w - in_w.begin, p.dilation[2]).whole;
-            if (place_at(p.where, at, Type{p.where_type}) != place) continue;
-            const Value g = T::load(p.from, at, Type{p.type});
-            sum = p.adds ? sum + g : g;
-          }
-        }
-      }
+      for_each_window(p, x, [&](long long at, const Span& d, const Span& h, const Span& w) {
+        const long long slice = divide(x.d - d.begin, p.dilation[0]).whole * p.most[1],
+                        line = (slice + divide(x.h - h.begin, p.dilation[1]).whole) * p.most[2];
+        if (place_at(p.where, at, Type{p.where_type}) != line + divide(x.w - w.begin, p.dilation[2]).whole)
+          return;
+        const Value g = T::load(p.from, at, Type{p.type});
+        sum = p.adds ? sum + g : g;
+      });
       put_sum<Value>(p.to, i, Type{p.type}, sum);
     }
   }
@@ -312,26 +316,11 @@ template <class T> struct AvgPoolBackward {
   long long count;
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     for (long long i = thread.global_index(); i < count; i += thread.global_size()) {
-      const Element x = element_of(i, p.in);
-      const long long plane = x.plane * volume_of(p.out);
-      const Range slices = windows_of(p, 0, x.d), rows = windows_of(p, 1, x.h),
-                  columns = windows_of(p, 2, x.w);
       double sum = 0;
-      for (long long d = slices.first; d <= slices.last; ++d) {
-        const Span in_d = span_of(p, 0, d);
-        if (!holds(in_d, x.d, 1)) continue;
-        for (long long h = rows.first; h <= rows.last; ++h) {
-          const Span in_h = span_of(p, 1, h);
-          if (!holds(in_h, x.h, 1)) continue;
-          for (long long w = columns.first; w <= columns.last; ++w) {
-            const Span in_w = span_of(p, 2, w);
-            if (!holds(in_w, x.w, 1)) continue;
-            const long long at = plane + (d * p.out[1] + h) * p.out[2] + w;
-            const double g = T::load(p.from, at, Type{p.type}), share = g / divisor(p, in_d, in_h, in_w);
-            sum += p.wide ? share : static_cast<double>(static_cast<Value>(share));
-          }
-        }
-      }
+      for_each_window(p, element_of(i, p.in), [&](long long at, const Span& d, const Span& h, const Span& w) {
+        const double g = T::load(p.from, at, Type{p.type}), share = g / divisor(p, d, h, w);
+        sum += p.wide ? share : static_cast<double>(static_cast<Value>(share));
+      });
       if (p.wide)
         on_gpu::store(p.to, i, Type{p.type}, sum);  // rounded once
       else

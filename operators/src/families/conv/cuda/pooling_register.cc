@@ -4,6 +4,7 @@
 #include "core/kernel_table.h"
 #include "cuda/arrays.h"
 #include "families/conv/cuda/pooling.h"
+#include "families/conv/cuda/sizes.h"
 #include "families/conv/pooling_kernels.h"
 
 namespace heddle::cuda_kernels {
@@ -12,15 +13,8 @@ namespace {
 Pooling pooling(const PoolProblem& p, const NDArray& from, const NDArray& to) {
   Pooling all{};
   const Spatial most = most_in_window(p);
-  for (std::size_t axis = 0; axis < kSpatial; ++axis) {
-    all.in[axis] = p.in[axis];
-    all.out[axis] = p.out[axis];
-    all.kernel[axis] = p.kernel[axis];
-    all.stride[axis] = p.stride[axis];
-    all.padding[axis] = p.padding[axis];
-    all.dilation[axis] = p.dilation[axis];
-    all.most[axis] = most[axis];
-  }
+  copy_sizes(p, all);
+  for (std::size_t axis = 0; axis < kSpatial; ++axis) all.most[axis] = most[axis];
   all.planes = p.planes;
   all.adaptive = p.adaptive;
   all.count_include_pad = p.count_include_pad;

@@ -62,7 +62,7 @@ constexpr int kPower = 0;
 // All exponents are looked at; the op fails once the powers are written.
 void power_kernel(const KernelContext& context, const Operand& a, const Operand& b, const NDArray& y) {
   if (y.size() > 0 && b.is_array && is_signed_integer(b.array.dtype())) {
-    const DataFault fault;
+    const DataFault fault(context);
     Elements elements = elements_of(y, b.array.dtype());
     elements.in[0] = array_source(b.array);
     check_launch(context, launch_exponent_check(context.stream().native(), elements, fault.slot()));

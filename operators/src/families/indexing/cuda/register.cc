@@ -40,7 +40,7 @@ void take_entries(const KernelContext& context, const char* op, const NDArray& x
                   const NDArray& y, int axis, bool from_end) {
   if (indices.size() == 0) return;
   const Blocks blocks(x.shape(), axis);
-  const DataFault fault;
+  const DataFault fault(context);
   const Indices at = index_list(indices, blocks.size, from_end, fault.slot());
   // No entry has an element: then the size of the axis does not matter, indices are checked all the same.
   check_launch(context, launch_take(context.stream().native(), at, blocks.outer, blocks.inner, bytes_of(x),
@@ -66,7 +66,7 @@ void one_hot_kernel(const KernelContext& context, const NDArray& labels, const N
     const T value = Scalar(1).as<T>();
     std::memcpy(&one, &value, std::min(sizeof one, sizeof value));
   });
-  const DataFault fault;
+  const DataFault fault(context);
   const Indices at = index_list(labels, classes, false, fault.slot());
   check_launch(context, launch_one_hot(context.stream().native(), at, bytes_of(y), one, written_address(y)));
   fault.check(context, index_refusal("one_hot", labels, classes));
@@ -76,7 +76,7 @@ void gather_kernel(const KernelContext& context, const char* op, const NDArray& 
                    const NDArray& y, int axis) {
   if (indices.size() == 0) return;
   const std::int64_t bound = x.shape()[axis];
-  const DataFault fault;
+  const DataFault fault(context);
   Indices at = index_list(indices, bound, true, fault.slot());
   if (y.size() == 0 || x.size() == 0) {
     check_launch(context, launch_check(context.stream().native(), at));
@@ -96,7 +96,7 @@ void gather_kernel(const KernelContext& context, const char* op, const NDArray& 
 void flat_index_kernel(const KernelContext& context, const char* op, const std::vector<NDArray>& indices,
                        const Dims& bounds, const NDArray& y) {
   if (y.size() == 0) return;
-  const DataFault fault;
+  const DataFault fault(context);
   FlatIndices job{};
   job.count = static_cast<int>(indices.size());
   for (int k = 0; k < job.count; ++k)
@@ -131,7 +131,7 @@ void scatter_kernel(const KernelContext& context, const char* op, const NDArray&
                     const NDArray& source, const NDArray& y, int axis, Scatter how) {
   if (indices.size() == 0) return;
   const std::int64_t bound = y.shape()[axis];
-  const DataFault fault;
+  const DataFault fault(context);
   ScatterJob job{};
   job.indices = index_list(indices, bound, true, fault.slot());
   if (source.size() == 0 || y.size() == 0) {
@@ -169,7 +169,7 @@ void take_gradient_kernel(const KernelContext& context, const NDArray& gradient,
                           const NDArray& x, int axis) {
   if (indices.size() == 0) return;
   const Blocks blocks(x.shape(), axis);
-  const DataFault fault;
+  const DataFault fault(context);
   ScatterJob job{};
   job.indices = index_list(indices, blocks.size, true, fault.slot());
   if (gradient.size() == 0 || x.size() == 0) {
@@ -188,7 +188,7 @@ void take_gradient_kernel(const KernelContext& context, const NDArray& gradient,
 template <bool into>
 void masked_kernel(const KernelContext& context, const char* op, const NDArray& mask, const NDArray& x,
                    const NDArray& y, bool exact) {
-  const DataFault fault;
+  const DataFault fault(context);
   const Scratch space(context, mask_bytes(mask.size()));
   MaskJob job{};
   job.mask = static_cast<const unsigned char*>(read_address(mask));
@@ -207,7 +207,7 @@ void masked_kernel(const KernelContext& context, const char* op, const NDArray& 
 }
 
 void nonzero_kernel(const KernelContext& context, const NDArray& x, const NDArray& y) {
-  const DataFault fault;
+  const DataFault fault(context);
   const Scratch space(context, mask_bytes(x.size()));
   NonzeroJob job{};
   job.mask = static_cast<const unsigned char*>(read_address(x));

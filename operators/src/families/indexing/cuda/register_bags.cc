@@ -23,7 +23,9 @@ class CheckedBags {
  public:
   CheckedBags(const KernelContext& context, const BagProblem& problem, const NDArray& indices,
               std::int64_t bound, bool counts)
-      : bags_(bags_of(problem, indices, bound, fault_)), space_(context, lists_bytes(bags_)) {
+      : fault_(context),
+        bags_(bags_of(problem, indices, bound, fault_)),
+        space_(context, lists_bytes(bags_)) {
     check_launch(context, launch_bags(context.stream().native(), bags_, lists(), counts));
     const DType of_offsets = problem.offsets.defined() ? problem.offsets.dtype() : DType::i64;
     fault_.check(context, [op = problem.op, refuse = index_refusal(problem.op, indices, bound), of_offsets,

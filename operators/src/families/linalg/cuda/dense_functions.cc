@@ -5,7 +5,7 @@
 #include <heddle/error.h>
 #include <heddle/log.h>
 
-#include "cuda/shared_library.h"
+#include "cuda/libraries/shared_library.h"
 
 namespace heddle::cuda_kernels::dense {
 namespace {

@@ -88,7 +88,7 @@ void multiply(const KernelContext& context, long long m, long long n, long long 
 // Lets the op fail with the CPU's words for the first matrix whose state, or else info, is not 0. Either list may be null.
 inline void refuse_wrong(const KernelContext& context, const LinalgCall& call, const int* states,
                          const int* infos, linalg_errors::Explanation explain) {
-  const DataFault fault;
+  const DataFault fault(context);
   const NDArray& x = call.in[0];
   check_launch(context,
                launch_refuse(context.stream().native(), states, infos, Stack(x).count, fault.slot()));

@@ -51,7 +51,7 @@ class CheckedSequences {
       check_launch(context, launch_ctc_sequences(stream, shape_, nullptr));
       return;
     }
-    const DataFault fault;
+    const DataFault fault(context);
     check_launch(context, launch_ctc_sequences(stream, shape_, fault.slot()));
     fault.check(context,
                 [p, places = ctc_places(shape_)](const FaultSlot& found) { refuse_ctc(p, found, places); });
@@ -175,7 +175,7 @@ void check_decoding(const KernelContext& context, const char* op, const CtcProbl
 void ctc_greedy_kernel(const KernelContext& context, const CtcProblem& p, const NDArray& x,
                        const NDArray& input_lengths, const NDArray& labels, const NDArray& numbers) {
   if (p.batch == 0) return;
-  const DataFault fault;
+  const DataFault fault(context);
   check_launch(context, launch_ctc_greedy(context.stream().native(),
                                           decoding_of(p, x, input_lengths, labels, numbers, fault.slot())));
   check_decoding(context, "ctc_greedy_decode", p, fault);
@@ -186,7 +186,7 @@ void ctc_beam_kernel(const KernelContext& context, const CtcProblem& p, const ND
                      const NDArray& numbers, const NDArray& scores) {
   if (p.batch == 0) return;
   constexpr const char* kName = "ctc_beam_search";
-  const DataFault fault;
+  const DataFault fault(context);
   const CtcDecoding problem = decoding_of(p, x, input_lengths, labels, numbers, fault.slot());
   CtcBeam search = ctc_beam(problem, beam);
   constexpr long long kMost = 0x7fffffff;  // of candidates, and of beginnings in all steps

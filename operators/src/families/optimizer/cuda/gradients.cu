@@ -25,7 +25,12 @@ HEDDLE_DEVICE inline Chunk chunk_of(const Pieces& pieces, long long number) {
   }
   const ArrayPiece& piece = pieces.all[low];
   const long long begin = (number - piece.first_chunk) * kNormGrain;
-  return {&piece, begin, begin + kNormGrain < piece.count ? begin + kNormGrain : piece.count};
+  long long count = piece.count;
+  if (piece.present) {
+    const long long present = *piece.present * piece.width;
+    if (present < count) count = present;  // a wrong count is reported by another kernel
+  }
+  return {&piece, begin, begin + kNormGrain < count ? begin + kNormGrain : count};
 }
 
 // Calls an object for the elements of all arrays: F's operator()(thread, data, other, i) in F::Of<T>.

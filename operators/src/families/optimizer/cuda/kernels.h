@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/fault_slot.h"
+#include "cuda/present_rows.h"
 #include "families/optimizer/part_functors.h"
 
 namespace heddle::cuda_kernels {
@@ -16,12 +16,35 @@ constexpr long long kNormGrain = 16384;  // elements of which a block adds up th
 constexpr int kRuleCount = 10;
 constexpr int kNormRules = 2;  // the first ones, whose steps need norms of the whole weight
 
+// As UpdateCall, without an array.
+struct PlainCall {
+  static constexpr int kMostParams = 8;
+  double params[kMostParams], lr, grad_scale, decay_scale;
+  HEDDLE_FUNCTOR double operator[](int param) const { return params[param]; }
+};
+
+// An update of the rows that a gradient has, of `width` elements each.
+template <class T> struct RowUpdate {
+  Part<T> all;  // the whole weight, whose gradient has the present rows alone
+  PresentRows rows;
+  long long width;
+  // What follows is for weights whose rows are counted. `counts`, for all `rows.bound` rows: null, or the numbers of updates; if the
+  // first one is negative, each row has had `earlier`. `steps`: memory for a step of each present row.
+  long long* counts;
+  long long earlier;
+  PlainCall call;
+  void* steps;
+};
+
 // Updates weights by one step, an object of the rule's class for float or double. For rules with norms, `parts` is one, and `sums` has
 // memory for 2 doubles for each kNormGrain elements, and 2 more.
 struct Rule {
-  const char *op, *list_op;  // names in the table of kernels
+  const char *op, *list_op, *rows_op;  // names in the table of kernels; rows_op is null for rules with norms
   const char* (*of_f32)(void* stream, const Part<float>* parts, int count, const void* step, double* sums);
   const char* (*of_f64)(void* stream, const Part<double>* parts, int count, const void* step, double* sums);
+  // `step` is that of all rows if they are not counted.
+  const char* (*rows_of_f32)(void* stream, const RowUpdate<float>& update, const void* step);
+  const char* (*rows_of_f64)(void* stream, const RowUpdate<double>& update, const void* step);
 };
 extern const Rule kRules[kRuleCount];
 
@@ -31,10 +54,12 @@ struct ArrayPiece {
   void* data;
   void* other;
   long long count;
-  long long first_chunk;  // chunks of the arrays before it
-  bool wide;              // f64, else f32
+  long long first_chunk;     // chunks of the arrays before it
+  const long long* present;  // of a row-sparse array: how many rows of `width` elements there are; else null
+  long long width;
+  bool wide;  // f64, else f32
 };
-constexpr int kMostPieces = 90;
+constexpr int kMostPieces = 64;
 struct Pieces {
   int count;
   ArrayPiece all[kMostPieces];

@@ -1,8 +1,12 @@
 // Registers the kernels of optimizers for GPUs.
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <span>
-#include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <heddle/number_text.h>
@@ -12,6 +16,7 @@
 #include "cuda/arrays.h"
 #include "cuda/data_fault.h"
 #include "cuda/scratch.h"
+#include "cuda/sparse_rows.h"
 #include "families/optimizer/cuda/kernels.h"
 #include "families/optimizer/kernels.h"
 #include "families/optimizer/steps/adadelta_functors.h"
@@ -23,12 +28,13 @@
 #include "families/optimizer/steps/nadam_functors.h"
 #include "families/optimizer/steps/rmsprop_functors.h"
 #include "families/optimizer/steps/sgd_functors.h"
+#include "families/row_sparse/cuda/kernels.h"
 
 namespace heddle::cuda_kernels {
 namespace {
 
 using operators_detail::UpdateCall, operators_detail::UpdatedArrays, operators_detail::UpdateKernel,
-    operators_detail::UpdateListKernel;
+    operators_detail::UpdateListKernel, operators_detail::UpdateRowsKernel;
 
 template <class T>
 Part<T> part_of(const NDArray& weight, std::span<const NDArray> state, const NDArray& grad) {
@@ -96,21 +102,75 @@ void update_list(const KernelContext& context, std::span<const UpdatedArrays> al
   update_list_of<double, Step, rule>(context, all, grads, call);
 }
 
+PlainCall plain(const UpdateCall& call) {
+  PlainCall all{{}, call.lr, call.grad_scale, call.decay_scale};
+  if (call.params->size() > PlainCall::kMostParams) throw Error("a rule has too many parameters");
+  std::copy(call.params->begin(), call.params->end(), all.params);
+  return all;
+}
+
+template <class T, template <class> class Step, int rule>
+void update_rows_of(const KernelContext& context, const NDArray& weight, std::span<const NDArray> state,
+                    const NDArray& row_updates, const RowSparse& grad, const UpdateCall& call,
+                    std::int64_t earlier, const DataFault& fault) {
+  RowUpdate<T> update{};
+  update.all = {weight.size(),
+                static_cast<T*>(written_address(weight)),
+                {},
+                static_cast<const T*>(read_address(grad.values()))};
+  for (std::size_t i = 0; i < state.size(); ++i)
+    update.all.state[i] = static_cast<T*>(written_address(state[i]));
+  update.rows = present_in(grad, 0, fault);
+  update.width = row_width(weight.shape());
+  const bool counts = row_updates.defined() && row_updates.size() > 0;
+  if (counts) update.counts = written<long long>(row_updates);
+  update.earlier = earlier;
+  update.call = plain(call);
+  const Scratch steps(context, "steps of rows",
+                      counts ? static_cast<std::size_t>(grad.capacity()) * sizeof(Step<T>) : 0);
+  update.steps = steps.data();
+  const Step<T> step(call, earlier + 1);
+  void* const stream = context.stream().native();
+  if constexpr (std::is_same_v<T, float>)
+    check_launch(context, kRules[rule].rows_of_f32(stream, update, &step));
+  else
+    check_launch(context, kRules[rule].rows_of_f64(stream, update, &step));
+}
+
+template <template <class> class Step, int rule>
+void update_rows(const KernelContext& context, const char* op, const NDArray& weight,
+                 std::span<const NDArray> state, const NDArray& row_updates, const RowSparse& grad,
+                 const UpdateCall& call, std::int64_t earlier) {
+  const DataFault fault(context);
+  const auto update =
+      weight.dtype() == DType::f32 ? update_rows_of<float, Step, rule> : update_rows_of<double, Step, rule>;
+  update(context, weight, state, row_updates, grad, call, earlier, fault);
+  fault.check(context,
+              [op, bound = grad.shape()[0]](const FaultSlot& found) { refuse_present(op, bound, found); });
+}
+
 template <template <class> class Step, int rule> void add_rule(KernelTable& table) {
   table.add<UpdateKernel>(kRules[rule].op, DeviceKind::cuda, update_whole<Step, rule>);
   table.add<UpdateListKernel>(kRules[rule].list_op, DeviceKind::cuda, update_list<Step, rule>);
+  if constexpr (rule >= kNormRules)
+    table.add<UpdateRowsKernel>(kRules[rule].rows_op, DeviceKind::cuda, update_rows<Step, rule>);
 }
 
 // Groups of arrays, each of one launch.
 class PieceList {
  public:
-  void add(const NDArray& data, const NDArray& other = {}) {
+  void add(const NDArray& data, const NDArray& other = {}, const RowSparse* rows = nullptr) {
     if (data.size() == 0) return;
     if (groups_.empty() || groups_.back().count == kMostPieces) groups_.push_back(Pieces{});
     Pieces& group = groups_.back();
     const long long chunks = (data.size() + kNormGrain - 1) / kNormGrain;
-    group.all[group.count++] = {written<void>(data), other.defined() ? written<void>(other) : nullptr,
-                                data.size(), chunks_, data.dtype() == DType::f64};
+    group.all[group.count++] = {written<void>(data),
+                                other.defined() ? written<void>(other) : nullptr,
+                                data.size(),
+                                chunks_,
+                                rows ? read<long long>(rows->count()) : nullptr,
+                                rows ? row_width(rows->shape()) : 0,
+                                data.dtype() == DType::f64};
     group.chunks += chunks;
     chunks_ += chunks;
   }
@@ -124,30 +184,60 @@ class PieceList {
   long long chunks_ = 0;
 };
 
-PieceList list_of(const char* op, std::span<const ClippedGrad> grads) {
-  PieceList list;
-  for (const ClippedGrad& grad : grads) {
-    if (!grad.whole.defined())
-      throw Error(std::string(op) + " has no cuda kernel for row-sparse gradients in this build");
-    list.add(grad.whole);
+// The gradients that an op changes. Errors of their rows are the CPU's: those of the first gradient that is wrong.
+class Gradients {
+ public:
+  Gradients(const KernelContext& context, const char* op, std::span<const ClippedGrad> grads)
+      : context_(context), op_(op) {
+    int number = 0;
+    for (const ClippedGrad& grad : grads) {
+      if (grad.whole.defined())
+        list_.add(grad.whole);
+      else
+        add_rows(grad.rows, number);
+      ++number;
+    }
   }
-  return list;
-}
+  const PieceList& list() const { return list_; }
+  // After the last launch of the op.
+  void check() {
+    if (!fault_) return;
+    fault_->check(context_, [op = op_, bounds = std::move(bounds_)](const FaultSlot& found) {
+      refuse_present(op, bounds.at(static_cast<int>(found.place / kRowFault)), found);
+    });
+  }
+
+ private:
+  void add_rows(const RowSparse& rows, int number) {
+    if (!fault_) fault_.emplace(context_);
+    bounds_[number] = rows.shape()[0];
+    check_launch(context_, launch_check_rows(context_.stream().native(), present_in(rows, number, *fault_)));
+    list_.add(rows.values(), {}, &rows);
+  }
+
+  const KernelContext& context_;
+  const char* op_;
+  PieceList list_;
+  std::optional<DataFault> fault_;
+  std::map<int, std::int64_t> bounds_;  // of the row-sparse ones
+};
 
 void clip_norm_kernel(const KernelContext& context, std::span<const ClippedGrad> grads, const NDArray& norm,
                       double max_norm, bool refuse_nonfinite) {
-  const PieceList list = list_of("clip_grad_norm", grads);
+  Gradients all(context, "clip_grad_norm", grads);
+  const PieceList& list = all.list();
   const Scratch memory(context, static_cast<std::size_t>(list.chunks() + 1) * sizeof(double));
   double *const sums = memory.as<double>(), *const factor = sums + list.chunks();
   list.for_each(context,
                 [&](void* stream, const Pieces& group) { return launch_square_sums(stream, group, sums); });
   std::optional<DataFault> fault;
-  if (refuse_nonfinite) fault.emplace();
+  if (refuse_nonfinite) fault.emplace(context);
   check_launch(context,
                launch_norm(context.stream().native(), sums, list.chunks(), max_norm, written<void>(norm),
                            norm.dtype() == DType::f64, factor, fault ? fault->slot() : nullptr));
   list.for_each(context,
                 [&](void* stream, const Pieces& group) { return launch_scale(stream, group, factor); });
+  all.check();
   if (!fault) return;
   fault->check(context, [](const FaultSlot& found) {
     double total;
@@ -157,9 +247,11 @@ void clip_norm_kernel(const KernelContext& context, std::span<const ClippedGrad>
 }
 
 void clip_value_kernel(const KernelContext& context, std::span<const ClippedGrad> grads, double max_value) {
-  list_of("clip_grad_value", grads).for_each(context, [&](void* stream, const Pieces& group) {
+  Gradients all(context, "clip_grad_value", grads);
+  all.list().for_each(context, [&](void* stream, const Pieces& group) {
     return launch_clip_values(stream, group, max_value);
   });
+  all.check();
 }
 
 void average_kernel(const KernelContext& context, std::span<const NDArray> averages,
@@ -179,7 +271,8 @@ void swap_kernel(const KernelContext& context, std::span<const NDArray> a, std::
 // scale is on the CPU; nonfinite, which is written, on the GPU.
 void unscale_kernel(const KernelContext& context, std::span<const ClippedGrad> grads, const NDArray& scale,
                     const NDArray& nonfinite) {
-  const PieceList list = list_of("unscale_gradients", grads);
+  Gradients all(context, "unscale_gradients", grads);
+  const PieceList& list = all.list();
   const Scratch memory(context, sizeof(int));
   int* const found = memory.as<int>();
   check_launch(context, launch_clear(context.stream().native(), found));
@@ -191,6 +284,7 @@ void unscale_kernel(const KernelContext& context, std::span<const ClippedGrad> g
     return launch_unscale(stream, group, factor, found);
   });
   check_launch(context, launch_flag(context.stream().native(), found, written<float>(nonfinite)));
+  all.check();
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Updates of weights on GPUs by the steps of the CPU: a thread updates one element at a time. Norms of a weight are added up by blocks
 // of threads in an order that depends on its size alone, not in the CPU's.
+#include "cuda/indices.h"
 #include "families/optimizer/cuda/block_sum.h"
 #include "families/optimizer/cuda/kernels.h"
 #include "families/optimizer/steps/adadelta_functors.h"
@@ -48,6 +49,64 @@ template <class T, class Step> struct UpdateMany {
     for (long long i = own; i < all.n; i += step_by) step(all.at(i, i, 1));
   }
 };
+
+// The counts of rows that have none yet.
+struct SetCounts {
+  long long *counts, rows, earlier;
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    if (counts[0] >= 0) return;  // CountRows sets it
+    for (long long i = 1 + thread.global_index(); i < rows; i += thread.global_size()) counts[i] = earlier;
+  }
+};
+
+// Counts an update of each present row, and makes its step.
+template <class T, class Step> struct CountRows {
+  RowUpdate<T> update;
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    const PresentRows& rows = update.rows;
+    const long long count = present_count(thread, rows);
+    for (long long i = thread.global_index(); i < count; i += thread.global_size()) {
+      const long long row = present_row(thread, rows, i);
+      if (row < 0) continue;
+      const long long so_far = update.counts[row];
+      const long long updates = (so_far < 0 ? update.earlier : so_far) + 1;
+      update.counts[row] = updates;
+      static_cast<Step*>(update.steps)[i] = Step(update.call, updates);
+    }
+    // The first row's, if it is not present.
+    if (thread.global_index() != 0 || (count > 0 && rows.x.rows[0] == 0)) return;
+    if (update.counts[0] < 0) update.counts[0] = update.earlier;
+  }
+};
+
+template <class T, class Step> struct UpdateRows {
+  RowUpdate<T> update;
+  Step step;
+  HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
+    const long long count = present_count(thread, update.rows) * update.width;
+    const auto* const steps = static_cast<const Step*>(update.steps);
+    for (long long i = thread.global_index(); i < count; i += thread.global_size()) {
+      const Split at = split(i, update.width);
+      const long long row = present_row(thread, update.rows, at.quotient);
+      if (row < 0) continue;
+      (steps ? steps[at.quotient] : step)(update.all.at(row * update.width + at.rest, i, 1));
+    }
+  }
+};
+
+template <template <class> class StepOf, class T>
+const char* update_rows(void* on, const RowUpdate<T>& update, const void* step) {
+  const auto stream = static_cast<cudaStream_t>(on);
+  const PresentRows& rows = update.rows;
+  if (update.counts) {
+    const SetCounts set{update.counts, rows.bound, update.earlier};
+    if (const char* problem = on_gpu::launch_over(stream, rows.bound, set)) return problem;
+    const CountRows<T, StepOf<T>> count{update};
+    if (const char* problem = on_gpu::launch_over(stream, rows.x.capacity, count)) return problem;
+  }
+  return on_gpu::launch_over(stream, rows.x.capacity * update.width,
+                             UpdateRows<T, StepOf<T>>{update, *static_cast<const StepOf<T>*>(step)});
+}
 
 const char* problem_of(cudaError_t status) {
   if (status == cudaSuccess) return nullptr;
@@ -142,11 +201,16 @@ const char* update_by_norms(void* stream, const Part<T>* parts, int, const void*
 
 }  // namespace
 
-#define HEDDLE_RULE(name, Step) \
-  { name "_update", name "_update_list", update<Step, float>, update<Step, double> }
+#define HEDDLE_RULE(name, Step)                                                                          \
+  {                                                                                                      \
+    name "_update", name "_update_list", name "_update_rows", update<Step, float>, update<Step, double>, \
+        update_rows<Step, float>, update_rows<Step, double>                                              \
+  }
 const Rule kRules[kRuleCount] = {
-    {"lamb_update", "lamb_update_list", update_by_norms<LambStep, float>, update_by_norms<LambStep, double>},
-    {"lars_update", "lars_update_list", update_by_norms<LarsStep, float>, update_by_norms<LarsStep, double>},
+    {"lamb_update", "lamb_update_list", nullptr, update_by_norms<LambStep, float>,
+     update_by_norms<LambStep, double>, nullptr, nullptr},
+    {"lars_update", "lars_update_list", nullptr, update_by_norms<LarsStep, float>,
+     update_by_norms<LarsStep, double>, nullptr, nullptr},
     HEDDLE_RULE("adadelta", AdadeltaStep),
     HEDDLE_RULE("adagrad", AdagradStep),
     HEDDLE_RULE("adam", CoupledAdam),

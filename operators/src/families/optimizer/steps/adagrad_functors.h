@@ -1,5 +1,5 @@
 // The step of adagrad: the gradient over the root of the sum of all squares so far.
-// For kernels of the CPU and of GPUs: C++17, as nvcc compiles it; the constructor runs on the CPU. Names have internal linkage, as in the
+// For kernels of the CPU and of GPUs: C++17, as nvcc compiles it. Names have internal linkage, as in the
 // files of the CPU's kernels, which are compiled for several kinds of CPUs.
 #pragma once
 
@@ -14,7 +14,7 @@ template <class T> struct AdagradStep {
   enum Param { kLr, kLrDecay, kWeightDecay, kInitial, kEpsilon };
 
   template <class Call>
-  AdagradStep(const Call& call, std::int64_t updates)
+  HEDDLE_FUNCTOR AdagradStep(const Call& call, std::int64_t updates)
       : scale(static_cast<T>(call.grad_scale)),
         decay(static_cast<T>(call[kWeightDecay] * call.decay_scale)),
         initial(static_cast<T>(call[kInitial])),

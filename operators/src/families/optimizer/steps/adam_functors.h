@@ -1,5 +1,5 @@
 // The step of adam and adamw: the mean of the gradients over the root of the mean of their squares.
-// For kernels of the CPU and of GPUs: C++17, as nvcc compiles it; the constructor runs on the CPU. Names have internal linkage, as in the
+// For kernels of the CPU and of GPUs: C++17, as nvcc compiles it. Names have internal linkage, as in the
 // files of the CPU's kernels, which are compiled for several kinds of CPUs.
 #pragma once
 
@@ -15,7 +15,7 @@ enum AdamParam { kAdamLr, kAdamBeta1, kAdamBeta2, kAdamEpsilon, kAdamWeightDecay
 // decoupled: weight decay acts on the weight, not on the gradient.
 template <class T, bool decoupled> struct AdamStep {
   template <class Call>
-  AdamStep(const Call& call, std::int64_t updates)
+  HEDDLE_FUNCTOR AdamStep(const Call& call, std::int64_t updates)
       : scale(static_cast<T>(call.grad_scale)),
         epsilon(static_cast<T>(call[kAdamEpsilon])),
         beta1(static_cast<T>(call[kAdamBeta1])),

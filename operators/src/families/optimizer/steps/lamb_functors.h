@@ -1,5 +1,5 @@
 // The step of lamb: a step of adamw whose norm is that of the weight.
-// For kernels of the CPU and of GPUs: C++17, as nvcc compiles it; the constructor runs on the CPU. Names have internal linkage, as in the
+// For kernels of the CPU and of GPUs: C++17, as nvcc compiles it. Names have internal linkage, as in the
 // files of the CPU's kernels, which are compiled for several kinds of CPUs.
 #pragma once
 
@@ -14,7 +14,7 @@ template <class T> struct LambStep {
   enum Param { kLr, kBeta1, kBeta2, kEpsilon, kWeightDecay };
 
   template <class Call>
-  LambStep(const Call& call, std::int64_t updates)
+  HEDDLE_FUNCTOR LambStep(const Call& call, std::int64_t updates)
       : lr(call.lr),
         scale(static_cast<T>(call.grad_scale)),
         epsilon(static_cast<T>(call[kEpsilon])),

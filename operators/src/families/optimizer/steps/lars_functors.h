@@ -1,5 +1,5 @@
 // The step of lars: sgd with momentum, whose gradient is scaled by the norms of weight and gradient.
-// For kernels of the CPU and of GPUs: C++17, as nvcc compiles it; the constructor runs on the CPU. Names have internal linkage, as in the
+// For kernels of the CPU and of GPUs: C++17, as nvcc compiles it. Names have internal linkage, as in the
 // files of the CPU's kernels, which are compiled for several kinds of CPUs.
 #pragma once
 
@@ -14,7 +14,7 @@ template <class T> struct LarsStep {
   enum Param { kLr, kMomentum, kNesterov, kTrust, kWeightDecay, kEpsilon };
 
   template <class Call>
-  LarsStep(const Call& call, std::int64_t)
+  HEDDLE_FUNCTOR LarsStep(const Call& call, std::int64_t)
       : trust(call[kTrust]),
         epsilon(call[kEpsilon]),
         weight_decay(call[kWeightDecay] * call.decay_scale),

@@ -1,5 +1,5 @@
 // The step of lion: the sign of a mean of gradients.
-// For kernels of the CPU and of GPUs: C++17, as nvcc compiles it; the constructor runs on the CPU. Names have internal linkage, as in the
+// For kernels of the CPU and of GPUs: C++17, as nvcc compiles it. Names have internal linkage, as in the
 // files of the CPU's kernels, which are compiled for several kinds of CPUs.
 #pragma once
 
@@ -14,7 +14,7 @@ template <class T> struct LionStep {
   enum Param { kLr, kBeta1, kBeta2, kWeightDecay };
 
   template <class Call>
-  LionStep(const Call& call, std::int64_t)
+  HEDDLE_FUNCTOR LionStep(const Call& call, std::int64_t)
       : lr(static_cast<T>(call.lr)),
         scale(static_cast<T>(call.grad_scale)),
         beta1(static_cast<T>(call[kBeta1])),

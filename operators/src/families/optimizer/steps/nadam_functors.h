@@ -1,5 +1,5 @@
 // The step of nadam: adam with Nesterov's momentum, whose share rises with the number of updates.
-// For kernels of the CPU and of GPUs: C++17, as nvcc compiles it; the constructor runs on the CPU. Names have internal linkage, as in the
+// For kernels of the CPU and of GPUs: C++17, as nvcc compiles it. Names have internal linkage, as in the
 // files of the CPU's kernels, which are compiled for several kinds of CPUs.
 #pragma once
 
@@ -14,7 +14,7 @@ template <class T> struct NadamStep {
   enum Param { kLr, kBeta1, kBeta2, kEpsilon, kWeightDecay, kMomentumDecay, kDecoupled };
 
   template <class Call>
-  NadamStep(const Call& call, std::int64_t updates)
+  HEDDLE_FUNCTOR NadamStep(const Call& call, std::int64_t updates)
       : scale(static_cast<T>(call.grad_scale)),
         epsilon(static_cast<T>(call[kEpsilon])),
         beta1(static_cast<T>(call[kBeta1])),
@@ -38,7 +38,7 @@ template <class T> struct NadamStep {
 
   // The product of beta1 * (1 - 0.96^(i * decay) / 2) over i = 1 ... updates. The logarithm of each factor is a
   // series in powers of 1/2, whose terms are geometric sums over i: so the product needs no state of its own.
-  static double momentum_product(double beta1, double decay, double updates) {
+  HEDDLE_FUNCTOR static double momentum_product(double beta1, double decay, double updates) {
     double log_product = updates * std::log(beta1);
     if (log_product < -45) return 0;  // 1 minus the product rounds to 1
     const double log_ratio = decay * std::log(0.96);

@@ -1,5 +1,5 @@
 // The step of sgd: the gradient, with momentum, which may look one step ahead.
-// For kernels of the CPU and of GPUs: C++17, as nvcc compiles it; the constructor runs on the CPU. Names have internal linkage, as in the
+// For kernels of the CPU and of GPUs: C++17, as nvcc compiles it. Names have internal linkage, as in the
 // files of the CPU's kernels, which are compiled for several kinds of CPUs.
 #pragma once
 
@@ -14,7 +14,7 @@ template <class T> struct SgdStep {
   enum Param { kLr, kMomentum, kNesterov, kWeightDecay };
 
   template <class Call>
-  SgdStep(const Call& call, std::int64_t)
+  HEDDLE_FUNCTOR SgdStep(const Call& call, std::int64_t)
       : lr(static_cast<T>(call.lr)),
         scale(static_cast<T>(call.grad_scale)),
         momentum(static_cast<T>(call[kMomentum])),

@@ -1,10 +1,9 @@
 // What the kernels of products of 8-bit integers share: how f32 numbers become bytes, and sums become f32 numbers.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 
+#include "families/quantized/bytes_functors.h"
 #include "families/quantized/kernels.h"
 
 namespace heddle::cpu_kernels {
@@ -13,23 +12,11 @@ namespace heddle::cpu_kernels {
 // products in 16 bits, which overflow.
 bool has_exact_byte_products();
 
-// The scale of the input, read when the op runs. Any numbers give bytes.
-struct InputBytes {
-  float scale, inverse, zero;
-  std::int32_t zero_point;
-
+// The scale of the input, read when the op runs.
+struct InputBytes : functors::ByteScale {
   explicit InputBytes(const QuantizedWeights& weights)
-      : scale(*weights.input_scale.data<const float>()),
-        inverse(1 / scale),
-        zero_point(std::clamp(*weights.input_zero_point.data<const std::int32_t>(), 0, 255)) {
-    zero = static_cast<float>(zero_point);
-  }
-  std::uint8_t operator()(float x) const {
-    float steps = x * inverse;
-    steps = steps == steps ? steps : 0.0f;
-    const float place = std::nearbyint(steps) + zero;
-    return static_cast<std::uint8_t>(static_cast<std::int32_t>(std::min(std::max(place, 0.0f), 255.0f)));
-  }
+      : ByteScale(*weights.input_scale.data<const float>(),
+                  *weights.input_zero_point.data<const std::int32_t>()) {}
   void convert(const float* from, std::int64_t count, std::uint8_t* to) const {
     for (std::int64_t i = 0; i < count; ++i) to[i] = (*this)(from[i]);
   }

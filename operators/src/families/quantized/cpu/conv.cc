@@ -1,7 +1,6 @@
 // Convolutions of bytes. A part of the batch at a time is converted to u8 images with the channels last and the padding in them, so that
 // padding is the zero point, then convolved by oneDNN, or by loops where that is not exact; the sums become f32 with the channels first.
 #include <algorithm>
-#include <bit>
 #include <compare>
 #include <cstdint>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include "cpu/plan_cache.h"
 #include "cpu/scratch.h"
 #include "cpu/transpose_square.h"
+#include "families/conv/cpu/image_chunks.h"
 #include "families/quantized/cpu/bytes.h"
 
 namespace heddle::cpu_kernels {
@@ -95,15 +95,7 @@ bool onednn_takes_bytes(const ConvProblem& padded, std::int64_t images) {
   return elements < kMostElements && has_exact_byte_products() && byte_plan(padded, images)->fast;
 }
 
-// Images of a part: about 16 parts, each of 20 microseconds or more.
-std::int64_t images_per_part(const ConvProblem& p) {
-  constexpr double kSmallest = 8e6, kReuse = 128;
-  const double flops = p.flops_per_image() * static_cast<double>(p.n);
-  const double smallest = std::max(kSmallest, kReuse * static_cast<double>(p.weights()));
-  const auto worth = static_cast<std::uint64_t>(std::clamp(flops / smallest, 1.0, 16.0));
-  const auto parts = static_cast<std::int64_t>(std::bit_ceil(worth));
-  return (p.n + parts - 1) / parts;
-}
+constexpr double kSmallestPart = 8e6;  // operations
 
 // Planes of `columns` bytes, one for each channel, `stride` apart -> (columns, channels)
 void channels_last(const std::uint8_t* from, std::int64_t stride, std::int64_t channels, std::int64_t columns,
@@ -268,15 +260,12 @@ void quantized_conv_cpu(const KernelContext&, const ConvProblem& p, const NDArra
   const ByteWeights weights{plain, given.weight_scale.data<const float>(),
                             given.bias.defined() ? given.bias.data<const float>() : nullptr,
                             corrections.as<std::int32_t>()};
-  const std::int64_t images = images_per_part(p), rest = p.n % images;
-  const PartWeights whole(padded, images, plain);
-  std::unique_ptr<const PartWeights> last;
-  if (rest != 0) last = std::make_unique<const PartWeights>(padded, rest, plain);
+  const ImageChunks<PartWeights> parts(padded, images_per_chunk(p, kSmallestPart), plain);
   const auto* const from = x.data<const float>();
   auto* const to = y.data<float>();
-  parallel_for(p.n, images, [&](std::int64_t begin, std::int64_t end) {
-    convolve_part(p, padded, bytes, weights, end - begin == images ? whole : *last, end - begin,
-                  from + begin * p.in_image(), to + begin * p.out_image());
+  parallel_for(p.n, parts.images(), [&](std::int64_t begin, std::int64_t end) {
+    convolve_part(p, padded, bytes, weights, parts.of(end - begin), end - begin, from + begin * p.in_image(),
+                  to + begin * p.out_image());
   });
 }
 

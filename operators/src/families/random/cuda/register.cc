@@ -25,7 +25,7 @@ void dropout_kernel(const KernelContext& context, const NDArray& x, const NDArra
 // Kernels have no closure in the table: one function an entry.
 template <int entry> void distribution_kernel(const KernelContext& context, const DistributionCall& call) {
   if (call.y.size() == 0) return;
-  const DataFault fault;
+  const DataFault fault(context);
   DistributionDraw draw{written<void>(call.y),
                         static_cast<unsigned char>(call.y.dtype()),
                         call.y.size(),
@@ -58,7 +58,7 @@ void categorical_kernel(const KernelContext& context, const char* op, RandomBloc
                         bool, const NDArray& y) {
   const std::int64_t rows = y.shape()[0], samples = y.shape()[1], n = x.shape()[1];
   if (rows == 0 || samples == 0) return;
-  const DataFault fault;
+  const DataFault fault(context);
   check_launch(context, launch_categorical(context.stream().native(), read<double>(x), rows, n, samples,
                                            range.seed, range.start, written<long long>(y), fault.slot()));
   fault.check(context, [op, n](const FaultSlot& found) {
@@ -70,7 +70,7 @@ void multinomial_kernel(const KernelContext& context, const char* op, RandomBloc
                         bool replacement, const NDArray& y) {
   const std::int64_t rows = y.shape()[0], samples = y.shape()[1], n = x.shape()[1];
   if (rows == 0 || samples == 0) return;
-  const DataFault fault;
+  const DataFault fault(context);
   const MultinomialDraw draw{read<double>(x), rows,       n,           samples,
                              replacement,     range.seed, range.start, written<long long>(y),
                              fault.slot()};

@@ -43,7 +43,7 @@ Recurrence recurrence_of(const KernelContext& context, const RecurrentProblem& p
     launch(nullptr);
     return r;
   }
-  const DataFault fault;
+  const DataFault fault(context);
   launch(fault.slot());
   fault.check(context, [op = p.op, steps = p.steps, of = in.lengths.dtype()](const FaultSlot& found) {
     refuse_length(op, found.place, text_of(found.value, of), steps);

@@ -6,13 +6,16 @@
 namespace heddle::cuda_kernels {
 namespace {
 
+// f32, and halves, which are loaded as f32.
+bool is_single(Type type) { return type == Type::f32 || type == Type::f16 || type == Type::bf16; }
+
 bool is_signed(Type type) {
   return type == Type::i8 || type == Type::i16 || type == Type::i32 || type == Type::i64;
 }
 
 const char* sum(void* stream, const Reduction& r, ScratchBlocks& scratch, bool squares, Ends ends) {
   const Type type{r.dtype};
-  if (type == Type::f32) return reduce(stream, FoldSum<float>(squares, ends), r, scratch);
+  if (is_single(type)) return reduce(stream, FoldSum<float>(squares, ends), r, scratch);
   if (type != Type::f64) return reduce(stream, FoldSum<Word>(), r, scratch);
   if (ends != Ends::total) return reduce(stream, FoldInRange{ends == Ends::root}, r, scratch);
   return reduce(stream, FoldSum<double>(squares, ends), r, scratch);
@@ -20,7 +23,7 @@ const char* sum(void* stream, const Reduction& r, ScratchBlocks& scratch, bool s
 
 const char* product(void* stream, const Reduction& r, ScratchBlocks& scratch) {
   const Type type{r.dtype};
-  if (type == Type::f32) return reduce(stream, FoldProduct<float>(), r, scratch);
+  if (is_single(type)) return reduce(stream, FoldProduct<float>(), r, scratch);
   if (type == Type::f64) return reduce(stream, FoldProduct<double>(), r, scratch);
   return reduce(stream, FoldProduct<Word>(), r, scratch);
 }
@@ -28,7 +31,7 @@ const char* product(void* stream, const Reduction& r, ScratchBlocks& scratch) {
 template <template <class> class F>
 const char* ordered(void* stream, const Reduction& r, ScratchBlocks& scratch, bool largest) {
   const Type type{r.dtype};
-  if (type == Type::f32) return reduce(stream, F<float>{largest}, r, scratch);
+  if (is_single(type)) return reduce(stream, F<float>{largest}, r, scratch);
   if (type == Type::f64) return reduce(stream, F<double>{largest}, r, scratch);
   if (is_signed(type)) return reduce(stream, F<long long>{largest}, r, scratch);
   return reduce(stream, F<Word>{largest}, r, scratch);

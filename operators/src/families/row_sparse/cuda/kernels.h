@@ -2,28 +2,17 @@
 // if they could.
 #pragma once
 
-#include "cuda/row_sums.h"
+#include "cuda/present_rows.h"
 #include "cuda/strided.h"
 
 namespace heddle::cuda_kernels {
-
-enum RowFault : int { kBadRow, kBadCount, kBadOrder };
 
 // Entries with these indices. Their rows are rows of `values`: those at the indices, or with `in_order` one after another. Errors are
 // reported behind those of row-sparse arrays.
 const char* launch_row_entries(void* stream, const Indices& rows, const void* values, bool in_order,
                                const RowEntries& entries);
 
-// A row-sparse array that is read, number `number` of those of the op. Its rows are looked at by the kernels below.
-struct PresentRows {
-  SparseRows x;
-  long long bound;
-  int number;
-  FaultSlot* slot;
-};
-constexpr long long kRowFault =
-    1ll << 40;  // the place of row i of array k is k * kRowFault + i + 1, of its count k * kRowFault
-constexpr long long kIndexFault = 1ll << 62;
+// Looks at the count and the rows. The other kernels that read a row-sparse array do so too.
 const char* launch_check_rows(void* stream, const PresentRows& rows);
 // Entries from `first` on: the rows that are present; the rest of x's capacity are entries without an index.
 const char* launch_present_entries(void* stream, const PresentRows& rows, const RowEntries& entries,

@@ -23,18 +23,7 @@ RowEntries entries_for(const char* op, std::int64_t count, const Shape& shape, D
   return {count, shape[0], row_width(shape), static_cast<int>(size_of(dtype)), nullptr};
 }
 
-PresentRows present_in(const RowSparse& x, int number, const DataFault& fault) {
-  return {sparse_rows(x, AccessKind::read), x.shape()[0], number, fault.slot()};
-}
-
-// Throws the CPU's error for the rows of a row-sparse array.
-[[noreturn]] void refuse_present(const char* op, std::int64_t bound, const FaultSlot& found) {
-  const auto value = static_cast<std::int64_t>(found.value), other = static_cast<std::int64_t>(found.other);
-  if (found.kind == kBadCount) refuse_row_count(op, value, other);
-  refuse_row(op, bound, value, other);
-}
-
-// Throws that error or, for kBadRow, the one for a list of rows.
+// Throws the error for the rows of a row-sparse array or, for kBadRow, the one for a list of rows.
 void check_rows(const KernelContext& context, const DataFault& fault, const char* op, std::int64_t bound,
                 const NDArray& rows) {
   fault.check(context, [op, bound, refuse = index_refusal(op, rows, bound)](const FaultSlot& found) {
@@ -47,7 +36,7 @@ void check_rows(const KernelContext& context, const DataFault& fault, const char
 
 void row_sparse_kernel(const KernelContext& context, const char* op, const NDArray& rows,
                        const NDArray& values, const RowSparse& y) {
-  const DataFault fault;
+  const DataFault fault(context);
   RowEntries entries = entries_for(op, rows.size(), y.shape(), y.dtype());
   const Scratch space(context, entries_bytes(entries));
   entries.space = space.as();
@@ -59,7 +48,7 @@ void row_sparse_kernel(const KernelContext& context, const char* op, const NDArr
 }
 
 void retain_kernel(const KernelContext& context, const NDArray& x, const NDArray& rows, const RowSparse& y) {
-  const DataFault fault;
+  const DataFault fault(context);
   RowEntries entries = entries_for("retain", rows.size(), x.shape(), x.dtype());
   const Scratch space(context, entries_bytes(entries));
   entries.space = space.as();
@@ -72,7 +61,7 @@ void retain_kernel(const KernelContext& context, const NDArray& x, const NDArray
 
 void retain_rows_kernel(const KernelContext& context, const RowSparse& x, const NDArray& rows,
                         const RowSparse& y) {
-  const DataFault fault;
+  const DataFault fault(context);
   RowEntries entries = entries_for("retain", rows.size(), x.shape(), x.dtype());
   const Scratch space(context, entries_bytes(entries));
   entries.space = space.as();
@@ -86,7 +75,7 @@ void retain_rows_kernel(const KernelContext& context, const RowSparse& x, const 
 }
 
 void sum_rows_kernel(const KernelContext& context, std::span<const RowSparse> arrays, const RowSparse& y) {
-  const DataFault fault;
+  const DataFault fault(context);
   std::int64_t count = 0;
   for (const RowSparse& x : arrays) count += x.capacity();
   RowEntries entries = entries_for("sum", count, y.shape(), y.dtype());
@@ -105,7 +94,7 @@ void sum_rows_kernel(const KernelContext& context, std::span<const RowSparse> ar
 }
 
 void add_rows_kernel(const KernelContext& context, const NDArray& dense, const RowSparse& x) {
-  const DataFault fault;
+  const DataFault fault(context);
   void* const to = dense.size() == 0 ? nullptr : address(dense, AccessKind::write);
   check_launch(context, launch_add_rows(context.stream().native(), present_in(x, 0, fault), to,
                                         row_width(x.shape()), static_cast<unsigned char>(x.dtype())));

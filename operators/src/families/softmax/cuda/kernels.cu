@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cuda/arithmetic.h"
 #include "cuda/report.h"
 #include "cuda/team.h"
 #include "families/softmax/cuda/kernels.h"
@@ -33,7 +34,7 @@ struct Line {
 template <class T> struct Shifted {
   T shift, sum;
 
-  HEDDLE_DEVICE Shifted(Team& team, const Line& line, const T* x) {
+  HEDDLE_DEVICE Shifted(Team& team, const Line& line, const From<T>& x) {
     T most = -std::numeric_limits<T>::infinity();
     for (long long i = line.first; i < line.end; i += line.step) most = Larger{}(most, x[line.at(i)]);
     shift = team.all(most, Larger{});
@@ -47,8 +48,8 @@ template <class T> struct Shifted {
 template <class T> struct Softmax {
   Teams teams;
   Lines lines;
-  const T* x;
-  T* y;
+  From<T> x;
+  To<T> y;
 
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     Team team(thread, teams);
@@ -57,11 +58,11 @@ template <class T> struct Softmax {
     if (lines.log) {
       const T log_sum = std::log(shifted.sum);
       for (long long i = line.first; i < line.end; i += line.step)
-        y[line.at(i)] = x[line.at(i)] - shifted.shift - log_sum;
+        y.put(line.at(i), x[line.at(i)] - shifted.shift - log_sum);
     } else {
       const T share = T{1} / shifted.sum;
       for (long long i = line.first; i < line.end; i += line.step)
-        y[line.at(i)] = std::exp(x[line.at(i)] - shifted.shift) * share;
+        y.put(line.at(i), std::exp(x[line.at(i)] - shifted.shift) * share);
     }
   }
 };
@@ -70,7 +71,7 @@ template <class T> struct SoftmaxBackward {
   Teams teams;
   Lines lines;
   const T *g, *y;
-  T* x_grad;
+  To<T> x_grad;
 
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     Team team(thread, teams);
@@ -83,7 +84,7 @@ template <class T> struct SoftmaxBackward {
     const T sum = static_cast<T>(team.all(total, Plus{}));
     for (long long i = line.first; i < line.end; i += line.step) {
       const long long at = line.at(i);
-      x_grad[at] = lines.log ? g[at] - std::exp(y[at]) * sum : y[at] * (g[at] - sum);
+      x_grad.put(at, lines.log ? g[at] - std::exp(y[at]) * sum : y[at] * (g[at] - sum));
     }
   }
 };
@@ -97,7 +98,7 @@ HEDDLE_DEVICE long long label_of(const LabelledRows& rows, long long row) {
 // The loss of a row, or the report of a label outside of the classes.
 template <class T> struct Loss {
   LabelledRows rows;
-  const T* x;
+  From<T> x;
   double* losses;
   FaultSlot* fault;
 
@@ -117,14 +118,14 @@ struct NoLoss {
 template <class T> struct CrossEntropy {
   Teams teams;
   LabelledRows rows;
-  const T* x;
+  From<T> x;
   T* probabilities;
   double* losses;
   FaultSlot* fault;
 
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     Team team(thread, teams);
-    const Line line(team, {rows.rows, rows.classes, 1, false, false});
+    const Line line(team, {rows.rows, rows.classes, 1, false, rows.type});
     const Shifted<T> shifted(team, line, x);
     const T share = T{1} / shifted.sum;
     for (long long i = line.first; i < line.end; i += line.step)
@@ -138,7 +139,7 @@ template <class T> struct CrossEntropy {
 template <class T> struct CrossEntropyBackward {
   LabelledRows rows;
   const T *g, *probabilities;
-  T* logits_grad;
+  To<T> logits_grad;
 
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
     const T factor = *g / static_cast<T>(rows.rows);
@@ -148,18 +149,22 @@ template <class T> struct CrossEntropyBackward {
       const long long row =
           small ? static_cast<unsigned>(i) / static_cast<unsigned>(rows.classes) : i / rows.classes;
       const T value = probabilities[i] * factor;
-      logits_grad[i] = i - row * rows.classes == label_of(rows, row) ? value - factor : value;
+      logits_grad.put(i, i - row * rows.classes == label_of(rows, row) ? value - factor : value);
     }
   }
 };
 
+bool is_wide(unsigned char type) { return Type{type} == Type::f64; }
+
 template <class T>
-const char* softmax(void* stream, const Lines& lines, const void* x, void* y, ScratchBlocks& scratch) {
-  if (is_long(lines))
-    return long_softmax(stream, lines, static_cast<const T*>(x), static_cast<T*>(y), NoLoss{}, scratch);
+const char* softmax(void* stream, const Lines& lines, const void* x, void* y, unsigned char y_type,
+                    ScratchBlocks& scratch) {
+  const From<T> from{x, Type{lines.type}};
+  const To<T> to{y, Type{y_type}};
+  if (is_long(lines)) return long_softmax(stream, lines, from, to, NoLoss{}, scratch);
   const long long count = lines.outer * lines.inner;
   const Teams teams = teams_for(count, lines.length, lines.inner > 1);
-  const Softmax<T> kernel{teams, lines, static_cast<const T*>(x), static_cast<T*>(y)};
+  const Softmax<T> kernel{teams, lines, from, to};
   return launch_teams(stream, count, 1, teams, kernel);
 }
 
@@ -168,61 +173,62 @@ const char* softmax_backward(void* stream, const Lines& lines, const void* g, co
                              ScratchBlocks& scratch) {
   if (is_long(lines))
     return long_softmax_backward(stream, lines, static_cast<const T*>(g), static_cast<const T*>(y),
-                                 static_cast<T*>(x_grad), scratch);
+                                 To<T>{x_grad, Type{lines.type}}, scratch);
   const long long count = lines.outer * lines.inner;
   const Teams teams = teams_for(count, lines.length, lines.inner > 1);
-  const SoftmaxBackward<T> kernel{teams, lines, static_cast<const T*>(g), static_cast<const T*>(y),
-                                  static_cast<T*>(x_grad)};
+  const SoftmaxBackward<T> kernel{
+      teams, lines, static_cast<const T*>(g), static_cast<const T*>(y), {x_grad, Type{lines.type}}};
   return launch_teams(stream, count, 1, teams, kernel);
 }
 
 template <class T>
 const char* cross_entropy(void* stream, const LabelledRows& rows, const void* x, void* probabilities,
                           double* losses, FaultSlot* fault, ScratchBlocks& scratch) {
-  const Lines lines{rows.rows, rows.classes, 1, false, rows.f64};
+  const Lines lines{rows.rows, rows.classes, 1, false, rows.type};
+  const From<T> from{x, Type{rows.type}};
   if (is_long(lines)) {
-    const auto* const from = static_cast<const T*>(x);
-    return long_softmax(stream, lines, from, static_cast<T*>(probabilities),
-                        Loss<T>{rows, from, losses, fault}, scratch);
+    const To<T> to{probabilities, is_wide(rows.type) ? Type::f64 : Type::f32};
+    return long_softmax(stream, lines, from, to, Loss<T>{rows, from, losses, fault}, scratch);
   }
   const Teams teams = teams_for(rows.rows, rows.classes, false);
-  const CrossEntropy<T> kernel{teams,  rows, static_cast<const T*>(x), static_cast<T*>(probabilities),
-                               losses, fault};
+  const CrossEntropy<T> kernel{teams, rows, from, static_cast<T*>(probabilities), losses, fault};
   return launch_teams(stream, rows.rows, 1, teams, kernel);
 }
 
 template <class T>
 const char* cross_entropy_backward(void* stream, const LabelledRows& rows, const void* g,
                                    const void* probabilities, void* logits_grad) {
-  const CrossEntropyBackward<T> kernel{rows, static_cast<const T*>(g), static_cast<const T*>(probabilities),
-                                       static_cast<T*>(logits_grad)};
+  const CrossEntropyBackward<T> kernel{
+      rows, static_cast<const T*>(g), static_cast<const T*>(probabilities), {logits_grad, Type{rows.type}}};
   return on_gpu::launch_over(static_cast<cudaStream_t>(stream), rows.rows * rows.classes, kernel);
 }
 
 }  // namespace
 
-const char* launch_softmax(void* stream, const Lines& lines, const void* x, void* y, ScratchBlocks& scratch) {
-  return lines.f64 ? softmax<double>(stream, lines, x, y, scratch)
-                   : softmax<float>(stream, lines, x, y, scratch);
+const char* launch_softmax(void* stream, const Lines& lines, const void* x, void* y, unsigned char y_type,
+                           ScratchBlocks& scratch) {
+  return is_wide(lines.type) ? softmax<double>(stream, lines, x, y, y_type, scratch)
+                             : softmax<float>(stream, lines, x, y, y_type, scratch);
 }
 
 const char* launch_softmax_backward(void* stream, const Lines& lines, const void* g, const void* y,
                                     void* x_grad, ScratchBlocks& scratch) {
-  return lines.f64 ? softmax_backward<double>(stream, lines, g, y, x_grad, scratch)
-                   : softmax_backward<float>(stream, lines, g, y, x_grad, scratch);
+  return is_wide(lines.type) ? softmax_backward<double>(stream, lines, g, y, x_grad, scratch)
+                             : softmax_backward<float>(stream, lines, g, y, x_grad, scratch);
 }
 
 const char* launch_cross_entropy(void* stream, const LabelledRows& rows, const void* logits,
                                  void* probabilities, double* losses, FaultSlot* fault,
                                  ScratchBlocks& scratch) {
-  return rows.f64 ? cross_entropy<double>(stream, rows, logits, probabilities, losses, fault, scratch)
-                  : cross_entropy<float>(stream, rows, logits, probabilities, losses, fault, scratch);
+  return is_wide(rows.type)
+             ? cross_entropy<double>(stream, rows, logits, probabilities, losses, fault, scratch)
+             : cross_entropy<float>(stream, rows, logits, probabilities, losses, fault, scratch);
 }
 
 const char* launch_cross_entropy_backward(void* stream, const LabelledRows& rows, const void* g,
                                           const void* probabilities, void* logits_grad) {
-  return rows.f64 ? cross_entropy_backward<double>(stream, rows, g, probabilities, logits_grad)
-                  : cross_entropy_backward<float>(stream, rows, g, probabilities, logits_grad);
+  return is_wide(rows.type) ? cross_entropy_backward<double>(stream, rows, g, probabilities, logits_grad)
+                            : cross_entropy_backward<float>(stream, rows, g, probabilities, logits_grad);
 }
 
 }  // namespace heddle::cuda_kernels

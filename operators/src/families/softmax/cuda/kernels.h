@@ -6,21 +6,24 @@
 
 namespace heddle::cuda_kernels {
 
-// As SoftmaxProblem. There is one line at least, and length is above 0.
+// As SoftmaxProblem. There is one line at least, and length is above 0. `type`: the DType of x and x_grad, beside whose halves
+// other arrays are f32.
 struct Lines {
   long long outer, length, inner;
-  bool log, f64;
+  bool log;
+  unsigned char type;
 };
 
 // Launch kernels on a cudaStream_t. Return why one could not be launched; null if all were.
-const char* launch_softmax(void* stream, const Lines& lines, const void* x, void* y, ScratchBlocks& scratch);
+const char* launch_softmax(void* stream, const Lines& lines, const void* x, void* y, unsigned char y_type,
+                           ScratchBlocks& scratch);
 const char* launch_softmax_backward(void* stream, const Lines& lines, const void* g, const void* y,
                                     void* x_grad, ScratchBlocks& scratch);
 
-// Dense rows of classes, and the label of each; one row at least.
+// Dense rows of classes, and the label of each; one row at least. `type`: the DType of logits and logits_grad.
 struct LabelledRows {
   long long rows, classes;
-  bool f64;
+  unsigned char type;
   const void* labels;
   unsigned char label_dtype;  // a DType
 };

@@ -4,11 +4,24 @@
 #include <cmath>
 #include <limits>
 
+#include "cuda/arithmetic.h"
 #include "cuda/long_lines.h"
 #include "cuda/scratch.h"
 #include "families/softmax/cuda/kernels.h"
 
 namespace heddle::cuda_kernels {
+
+// Elements that are computed with as T: f32 also stands for halves, which are converted where they are read and written.
+template <class T> struct From {
+  const void* data;
+  on_gpu::Type type;
+  HEDDLE_DEVICE T operator[](long long at) const { return on_gpu::load<T>(data, at, type); }
+};
+template <class T> struct To {
+  void* data;
+  on_gpu::Type type;
+  HEDDLE_DEVICE void put(long long at, T value) const { put_sum<T>(data, at, type, value); }
+};
 
 struct Larger {
   template <class T> HEDDLE_DEVICE T operator()(T a, T b) const { return b > a || b != b ? b : a; }
@@ -39,8 +52,8 @@ template <class T, class End> struct LongSoftmax {
   Lines lines;
   Parts parts;
   Stage stage;
-  const T* x;
-  T* y;
+  From<T> x;
+  To<T> y;
   double *largest, *sums;  // lines x parts
   End end;
 
@@ -48,7 +61,7 @@ template <class T, class End> struct LongSoftmax {
     const T log_sum = lines.log ? std::log(sum) : T{0}, share = T{1} / sum;
     for (long long i = part.first; i < part.end; i += part.step) {
       const T shifted = x[part.at(i)] - shift;
-      y[part.at(i)] = lines.log ? shifted - log_sum : std::exp(shifted) * share;
+      y.put(part.at(i), lines.log ? shifted - log_sum : std::exp(shifted) * share);
     }
   }
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
@@ -84,7 +97,7 @@ template <class T> struct LongSoftmaxBackward {
   Parts parts;
   Stage stage;
   const T *g, *y;
-  T* x_grad;
+  To<T> x_grad;
   double* sums;  // lines x parts
 
   HEDDLE_DEVICE void operator()(on_gpu::Thread& thread) const {
@@ -104,13 +117,13 @@ template <class T> struct LongSoftmaxBackward {
     const T sum = static_cast<T>(join_parts(team, of_line, parts.count, 0, Plus{}));
     for (long long i = part.first; i < part.end; i += part.step) {
       const long long at = part.at(i);
-      x_grad[at] = lines.log ? g[at] - std::exp(y[at]) * sum : y[at] * (g[at] - sum);
+      x_grad.put(at, lines.log ? g[at] - std::exp(y[at]) * sum : y[at] * (g[at] - sum));
     }
   }
 };
 
 template <class T, class End>
-const char* long_softmax(void* stream, const Lines& lines, const T* x, T* y, const End& end,
+const char* long_softmax(void* stream, const Lines& lines, const From<T>& x, const To<T>& y, const End& end,
                          ScratchBlocks& scratch) {
   const long long count = lines.outer * lines.inner;
   const Parts parts = parts_of(count, lines.length, kLongTeams);
@@ -120,8 +133,8 @@ const char* long_softmax(void* stream, const Lines& lines, const T* x, T* y, con
 }
 
 template <class T>
-const char* long_softmax_backward(void* stream, const Lines& lines, const T* g, const T* y, T* x_grad,
-                                  ScratchBlocks& scratch) {
+const char* long_softmax_backward(void* stream, const Lines& lines, const T* g, const T* y,
+                                  const To<T>& x_grad, ScratchBlocks& scratch) {
   const long long count = lines.outer * lines.inner;
   const Parts parts = parts_of(count, lines.length, kLongTeams);
   const LongSoftmaxBackward<T> kernel{

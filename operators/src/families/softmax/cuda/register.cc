@@ -10,8 +10,10 @@
 namespace heddle::cuda_kernels {
 namespace {
 
+unsigned char number_of(const NDArray& array) { return static_cast<unsigned char>(array.dtype()); }
+
 Lines lines_of(const SoftmaxProblem& p, const NDArray& x) {
-  return {p.outer, p.length, p.inner, p.log, x.dtype() == DType::f64};
+  return {p.outer, p.length, p.inner, p.log, number_of(x)};
 }
 
 void softmax_kernel(const KernelContext& context, const SoftmaxProblem& p, const NDArray& x,
@@ -19,20 +21,20 @@ void softmax_kernel(const KernelContext& context, const SoftmaxProblem& p, const
   if (x.size() == 0) return;
   ScratchBlocks scratch(context);
   check_launch(context, launch_softmax(context.stream().native(), lines_of(p, x), read<void>(x),
-                                       written<void>(y), scratch));
+                                       written<void>(y), number_of(y), scratch));
 }
 
 void softmax_backward_kernel(const KernelContext& context, const SoftmaxProblem& p, const NDArray& g,
                              const NDArray& y, const NDArray& x_grad) {
   if (g.size() == 0) return;
   ScratchBlocks scratch(context);
-  check_launch(context, launch_softmax_backward(context.stream().native(), lines_of(p, g), read<void>(g),
+  check_launch(context, launch_softmax_backward(context.stream().native(), lines_of(p, x_grad), read<void>(g),
                                                 read<void>(y), written<void>(x_grad), scratch));
 }
 
 LabelledRows labelled(const NDArray& x, const NDArray& labels) {
-  return {x.shape()[0], x.shape()[1], x.dtype() == DType::f64,
-          labels.size() == 0 ? nullptr : read<void>(labels), static_cast<unsigned char>(labels.dtype())};
+  return {x.shape()[0], x.shape()[1], number_of(x), labels.size() == 0 ? nullptr : read<void>(labels),
+          number_of(labels)};
 }
 
 void cross_entropy_kernel(const KernelContext& context, const NDArray& logits, const NDArray& labels,
@@ -42,7 +44,7 @@ void cross_entropy_kernel(const KernelContext& context, const NDArray& logits, c
   ScratchBlocks scratch(context);
   double* losses = nullptr;
   if (rows.rows > 0) {
-    const DataFault fault;
+    const DataFault fault(context);
     losses = scratch.take_array<double>(rows.rows);
     check_launch(context, launch_cross_entropy(stream, rows, read<void>(logits), written<void>(probabilities),
                                                losses, fault.slot(), scratch));
@@ -50,8 +52,8 @@ void cross_entropy_kernel(const KernelContext& context, const NDArray& logits, c
       refuse_label(static_cast<std::int64_t>(found.value), found.place, classes);
     });
   }
-  check_launch(context, launch_mean_of(stream, losses, rows.rows, written<void>(loss),
-                                       static_cast<unsigned char>(loss.dtype()), scratch));
+  check_launch(context,
+               launch_mean_of(stream, losses, rows.rows, written<void>(loss), number_of(loss), scratch));
 }
 
 void cross_entropy_backward_kernel(const KernelContext& context, const NDArray& grad,
@@ -59,7 +61,7 @@ void cross_entropy_backward_kernel(const KernelContext& context, const NDArray& 
                                    const NDArray& logits_grad) {
   if (probabilities.size() == 0) return;
   check_launch(context, launch_cross_entropy_backward(context.stream().native(),
-                                                      labelled(probabilities, labels), read<void>(grad),
+                                                      labelled(logits_grad, labels), read<void>(grad),
                                                       read<void>(probabilities), written<void>(logits_grad)));
 }
 

@@ -73,7 +73,7 @@ void histogram_kernel(const KernelContext& context, const NDArray& x, const NDAr
 }
 
 void bincount_kernel(const KernelContext& context, const NDArray& x, const NDArray& y) {
-  const DataFault fault;
+  const DataFault fault(context);
   check_launch(context,
                launch_bincount(context.stream().native(), static_cast<const long long*>(read_address(x)),
                                x.size(), written_numbers(y), y.size(), fault.slot()));
@@ -84,7 +84,7 @@ void bincount_kernel(const KernelContext& context, const NDArray& x, const NDArr
 
 void histogram_edges_kernel(const KernelContext& context, const NDArray& least, const NDArray& most,
                             const NDArray& edges) {
-  const DataFault fault;
+  const DataFault fault(context);
   check_launch(context, launch_edges(context.stream().native(), read_address(least), read_address(most),
                                      written_address(edges), edges.size() - 1, type_of(edges), fault.slot()));
   fault.check(context, [](const FaultSlot& found) {
@@ -94,7 +94,7 @@ void histogram_edges_kernel(const KernelContext& context, const NDArray& least, 
 }
 
 void checked_fractions_kernel(const KernelContext& context, const NDArray& x, const NDArray& y) {
-  const DataFault fault;
+  const DataFault fault(context);
   check_launch(context,
                launch_fractions(context.stream().native(), static_cast<const double*>(read_address(x)),
                                 static_cast<double*>(written_address(y)), x.size(), fault.slot()));

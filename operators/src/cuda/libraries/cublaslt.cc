@@ -1,6 +1,6 @@
 // cuBLASLt's matrices have columns that are dense. So it is asked for the transposed product: d^T (n, m) = b^T (n, k) * a^T (k, m),
 // in which a row-major matrix is its own transpose, and a bias is one number a row.
-#include "cuda/cublaslt.h"
+#include "cuda/libraries/cublaslt.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +18,7 @@
 #include <heddle/error.h>
 #include <heddle/log.h>
 
-#include "cuda/cublaslt_functions.h"
+#include "cuda/libraries/cublaslt_functions.h"
 #include "cuda/scratch.h"
 
 namespace heddle::cuda_kernels {

@@ -1,4 +1,4 @@
-#include "cuda/shared_library.h"
+#include "cuda/libraries/shared_library.h"
 
 #include <cstdlib>
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-#include "cuda/cublaslt_functions.h"
+#include "cuda/libraries/cublaslt_functions.h"
 
 #include <cuda_runtime_api.h>
 #include <memory>
@@ -6,7 +6,7 @@
 #include <heddle/error.h>
 #include <heddle/log.h>
 
-#include "cuda/shared_library.h"
+#include "cuda/libraries/shared_library.h"
 
 namespace heddle::cuda_kernels::cublaslt {
 namespace {
