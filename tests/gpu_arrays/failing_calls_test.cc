@@ -160,7 +160,8 @@ bool contains(const std::string& text, const std::string& part) {
 // Whether an error names the call that failed, and its GPU if it has one.
 bool tells(const std::string& error, const std::string& call) {
   if (contains(error, "out of memory in op '") && contains(error, " asks for ")) return true;
-  if (call == "cudaLaunchKernel") return contains(error, " on gpu(");
+  // Operators name themselves, not their launches and copies.
+  if (call == "cudaLaunchKernel" || call == "cudaMemcpyAsync") return contains(error, " on gpu(");
   if (call == "cudaEventQuery") return contains(error, "work enqueued on gpu(");
   const bool has_gpu = call != "cudaHostAlloc" && call != "cudaFreeHost" && call != "cudaGetDeviceCount";
   return contains(error, call) && (!has_gpu || contains(error, " on gpu("));

@@ -17,8 +17,8 @@
 #include <heddle/shape_ops.h>
 
 #include "compare.h"
-#include "cuda/libraries/cublaslt.h"
 #include "cuda/gemm.h"
+#include "cuda/libraries/cublaslt.h"
 #include "cuda/libraries/shared_library.h"
 #include "problems.h"
 
