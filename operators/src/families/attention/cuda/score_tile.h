@@ -71,12 +71,12 @@ template <class Arithmetic> struct Scorer {
       thread.barrier();
     }
   }
-  // sums += weights, or their transpose, times columns `first` to first + kChunk of the rows. Begins and ends at a barrier.
+  // sums += weights, or their transpose, times columns `first` to first + kChunk of the rows. A barrier comes between the writes of
+  // the weights and what is read here.
   template <bool transposed>
   HEDDLE_DEVICE void add_rows(on_gpu::Thread& thread, AttentionTiles<Sum>& tiles, const HeadRows& rows,
                               long long first, Sum (&sums)[kPieces * kEach]) const {
     const int rank = thread.rank(), row = rank / kLanes, lane = rank % kLanes;
-    thread.barrier();  // the weights are written
     HEDDLE_UNROLL
     for (int piece = 0; piece < kPieces; ++piece) {
       if (first + piece * kSide >= rows.columns) continue;
