@@ -401,11 +401,24 @@ class NDArray:
 
     def tolist(self) -> Any: ...
 
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any: ...
 
-    def __dlpack_device__(self) -> tuple[int, int]: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
-    def __reduce__(self) -> tuple[Any, ...]: ...
+    def order_before(self, stream: int) -> None:
+        """
+        What a CUDA stream of another library gets from now on runs after all ops so far on this array of a GPU.
+        """
+
+    def order_after(self, stream: int) -> None:
+        """
+        Later ops on this array of a GPU run after what a CUDA stream of another library has now.
+        """
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
 
     __array_ufunc__: None = None
 
@@ -2302,7 +2315,12 @@ class Callback:
     def on_interrupt(self, run: FitRun) -> None: ...
 
     def state(self) -> dict[str, Any]:
-        """Numbers, texts and arrays that a resumed run gives to set_state()."""
+        """
+        Numbers, texts and arrays that a resumed run gives to set_state(), arrays as NDArrays. The same on all ranks.
+        """
+
+    def state_of_rank(self) -> dict[str, Any]:
+        """Arrays of which each rank has its own, in what set_state() gets too."""
 
     def set_state(self, state: dict[str, Any]) -> None: ...
 
@@ -2334,12 +2352,16 @@ class EarlyStopping(Callback):
     def __init__(self, monitor: str = 'val_loss', mode: str = 'auto', min_delta: float = 0.0, patience: int = 0, restore_best: bool = False, baseline: float | None = None) -> None: ...
 
 class LearningRateScheduler(Callback):
-    """Sets the rate of each epoch to schedule(epoch, rate)."""
+    """
+    Sets the rate of each epoch to schedule(epoch, rate). Not beside a ReduceOnPlateau.
+    """
 
     def __init__(self, schedule: Callable[[int, float], float]) -> None: ...
 
 class ReduceOnPlateau(Callback):
-    """Multiplies rates by a factor when a value gets no better."""
+    """
+    Multiplies rates by a factor when a value gets no better. One in a fit(), not beside a LearningRateScheduler.
+    """
 
     def __init__(self, monitor: str = 'val_loss', mode: str = 'auto', factor: float = 0.1, min_delta: float = 0.0001, min_lr: float = 0.0, patience: int = 10, cooldown: int = 0) -> None: ...
 
@@ -2564,7 +2586,9 @@ def load_safetensors(path: str | os.PathLike[str], device: DeviceLike | None = N
 
 def load_safetensors_metadata(path: str | os.PathLike[str]) -> dict[str, str]: ...
 
-def _load_weights(parameters: list[Parameter], arrays: dict[str, NDArray], rename: dict[str, str], ignore: list[str], strict: bool) -> tuple[list[str], list[str], list[str], list[str]]: ...
+def _load_weights(parameters: list[Parameter], arrays: dict[str, NDArray], rename: dict[str, str], ignore: list[str], strict: bool, unreadable: dict[str, str]) -> tuple[list[str], list[str], list[str], list[str]]: ...
+
+def _map_weights(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray], dict[str, str]]: ...
 
 def save_checkpoint(path: str | os.PathLike[str], parameters: Sequence[Parameter] = ..., trainer: Trainer | None = None, generators: dict[str, Generator] = ..., counters: dict[str, int] = ..., arrays: dict[str, NDArray] = ..., notes: dict[str, str] = ...) -> None:
     """Everything that a training run needs to go on. Blocks."""
