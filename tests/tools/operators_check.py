@@ -42,7 +42,7 @@ BY_NAME = {
 }
 # Number of overloads of a function, default 1: a new overload may need an entry in the registry.
 OVERLOADED = {"sum": 2, "retain": 2, "transpose": 2, "array_push": 2, "array": 19, "into": 3, "arange": 2, "max": 3, "min": 3, "operator-": 2, "operator&&": 4, "operator||": 4, "zeros": 2, "ones": 2, "ArrayMembers::reshape": 2, "ArrayMembers::transpose": 2, "ArrayMembers::pow": 2,
-              "NDArray::view": 2, "NDArray::item": 2, "NDArray::backward": 2, "operator<<": 2, "from_dlpack": 2, 
+              "NDArray::view": 2, "NDArray::item": 2, "NDArray::backward": 2, "operator<<": 2, "from_dlpack": 4, "to_dlpack": 2, "to_dlpack_unversioned": 2,
               "NDArray::operator()": 3,
               "NDArray::NDArray": 3, "NDArray::operator[]": 3, "repeat": 2, "split": 2, "tensordot": 2, "backward": 3, "grad": 2}
 TAPE = "the tape: marks and looks at handles, or is for those who write operators"
@@ -58,7 +58,7 @@ EXCEPTIONS = {
     "save_npz": FILES, "load_npz": FILES, "save_csv": FILES, "load_csv": FILES, "map_npy": FILES, "map_safetensors": FILES,
     "empty_like": "memory whose values are undetermined",
     "block": "concat of concat: no argument of an operator is a list of lists",
-    "to_dlpack": LENT, "to_dlpack_unversioned": LENT, "from_dlpack": LENT, "dlpack_device": LENT,
+    "to_dlpack": LENT, "to_dlpack_unversioned": LENT, "from_dlpack": LENT, "dlpack_device": LENT, "order_before": LENT, "order_after": LENT, "ordered_stream": LENT,
     "set_requires_grad": TAPE, "requires_grad": TAPE, "is_leaf": TAPE, "grad": TAPE, "row_sparse_grad": TAPE, "clear_grad": TAPE,
     "lend_gradient_memory": TAPE, "backward": TAPE, "make_gradient": TAPE, "recording": TAPE, "record": TAPE,
     "on_gradient": TAPE, "save_for_backward": TAPE,
