@@ -5,7 +5,8 @@
     tools/check_call_sites.py --self-test  breaks each rule in a tree of its own and looks whether it is found
 
 A function is told its place by a parameter of the type Where, or by what an argument is converted to: Operand, Index,
-ArrayArgument, AxisKey, RangeIndex or Assigned. The test is a check_site("NAME", ...) in tests/MODULE/call_site_test.cc; a member is called
+ArrayArgument, AxisKey, RangeIndex or Assigned. The test is a check_site("NAME", ...) in tests/MODULE/call_site_test.cc,
+or, for arrays on a GPU alone, in tests/gpu_arrays/call_site_test.cc; a member is called
 CLASS::NAME there. Operators that docs/operators.md names, and what the samples of tests/operators call, have a test in common.
 """
 
@@ -213,6 +214,8 @@ def check(root):
             checked |= sampled(root)
         if module == "ndarray":
             checked |= members(root)
+            on_gpus = root / "tests/gpu_arrays/call_site_test.cc"
+            checked |= set(re.findall(r'check_site\(\s*"([^"]+)"', on_gpus.read_text())) if on_gpus.exists() else set()
         for header in sorted((root / module / "include").rglob("*.h")):
             for owner, name, words in declarations(MACRO.sub("", header.read_text(encoding="utf-8"))):
                 full = f"{owner}::{name}" if owner else name
