@@ -1,6 +1,7 @@
 // Updates of weights on GPUs by the steps of the CPU: a thread updates one element at a time. Norms of a weight are added up by blocks
 // of threads in an order that depends on its size alone, not in the CPU's.
 #include "cuda/indices.h"
+#include "cuda/read_present.h"
 #include "families/optimizer/cuda/block_sum.h"
 #include "families/optimizer/cuda/kernels.h"
 #include "families/optimizer/steps/adadelta_functors.h"

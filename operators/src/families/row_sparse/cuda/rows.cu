@@ -1,5 +1,6 @@
 // Kernels that read row-sparse arrays.
 #include "cuda/indices.h"
+#include "cuda/read_present.h"
 #include "cuda/row_keys.h"
 #include "families/row_sparse/cuda/kernels.h"
 
