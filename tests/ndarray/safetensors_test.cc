@@ -195,7 +195,7 @@ TEST_CASE("broken files are refused with their name and the reason") {
 
 TEST_CASE("a file of very many arrays is loaded in time that grows as they do") {
   const TemporaryFile file;
-  // So many that loading in quadratic time would take half an hour.
+  // With this many arrays, loading in quadratic time would take half an hour.
   constexpr int kArrays = test::kSanitized ? 30'000 : 200'000;
   std::string header = "{\"__metadata__\":{\"by\":\"a test\"}";
   for (int i = 0; i < kArrays; ++i) {

@@ -43,7 +43,7 @@ int device_of_memory(const void* address);  // -1: of none
 // The device of an address range inside one live allocation; -1 if there is none.
 int device_of_live(const void* begin, std::size_t bytes);
 bool is_of_pool(const void* address);  // whether the allocation there is memory of a pool
-// The same as device_of_live() when work runs: what was live when it was enqueued may be freed since. "" if all is well.
+// What is wrong with memory that running work uses: it may have been freed since the work was enqueued. "" if nothing is.
 std::string check_use(const void* begin, std::size_t bytes);
 
 // What is wrong with the red zones of a device and with what was written to freed memory. As work of a device.

@@ -19,7 +19,7 @@ constexpr int kRight = 1;                    // cublasSideMode_t
 constexpr int kNonUnit = 0;                  // cublasDiagType_t
 constexpr int kNoVectors = 0, kVectors = 1;  // cusolverEigMode_t
 
-// Of float or of double.
+// The routines of cuSOLVER and cuBLAS for elements of type T, float or double.
 template <class T> struct Routines {
   int (*potrf_size)(Solver, int uplo, int n, T* a, int lda, int* size);
   int (*potrf)(Solver, int uplo, int n, T* a, int lda, T* work, int size, int* info);

@@ -1,6 +1,5 @@
 // The exponential of a stack of matrices on a GPU, in steps between which the caller multiplies matrices; in plain types.
-//
-// As on the CPU: Pade's approximation of x / 2^s, squared s times. How often is decided on the GPU, for each matrix.
+// Computed as on the CPU: Pade's approximation of x / 2^s is squared s times. Each matrix has an s of its own, found on the GPU.
 #pragma once
 
 namespace heddle::cuda_kernels::linalg {

@@ -9,7 +9,7 @@ namespace heddle::cuda_kernels::linalg {
 // Which elements of a matrix are meant: others are 0 in copies, and not looked at in checks. `unit_lower` has ones on its diagonal.
 enum class Triangle : unsigned char { whole, lower, upper, unit_lower };
 
-// Where the elements of a stack of matrices lie: steps between rows, columns and matrices, in elements.
+// The strides of a stack of matrices: elements between neighbouring rows, columns and matrices.
 struct Steps {
   long long row, column, matrix;
 };

@@ -14,7 +14,7 @@ struct CtcSequence {
   constexpr long long states() const { return 2 * length + 1; }
 };
 
-// As CtcProblem and CtcIds. There is one sequence at least.
+// What CtcProblem and CtcIds say of a batch, in plain types for kernels. A batch has one sequence at least.
 struct CtcShape {
   long long steps, batch, classes, longest, labels, blank;
   bool flat, f64;

@@ -16,7 +16,7 @@ constexpr long long kNormGrain = 16384;  // elements of which a block adds up th
 constexpr int kRuleCount = 10;
 constexpr int kNormRules = 2;  // the first ones, whose steps need norms of the whole weight
 
-// As UpdateCall, without an array.
+// The numbers of an UpdateCall in plain types, for kernels.
 struct PlainCall {
   static constexpr int kMostParams = 8;
   double params[kMostParams], lr, grad_scale, decay_scale;

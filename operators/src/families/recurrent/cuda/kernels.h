@@ -67,7 +67,7 @@ const char* launch_backward_state(void* stream, const Recurrence& r, const Backw
                                   long long time);
 const char* launch_backward_cell(void* stream, const Recurrence& r, const BackwardArrays& arrays,
                                  long long time);
-// Of a gru that resets before the product: the reset gate, behind the product of the new gate's gradient.
+// The gradient of the reset gate, for a gru that resets before its product. It needs the product of the new gate's gradient.
 const char* launch_backward_reset(void* stream, const Recurrence& r, const BackwardArrays& arrays,
                                   long long time);
 
