@@ -14,11 +14,11 @@ void BackendTable::add(BackendInfo info) {
 }
 
 const std::vector<BackendInfo>& backends() {
-  static const std::vector<BackendInfo> all = [] {
-    std::vector<BackendInfo> found;
-    BackendTable table(found);
+  static const std::vector<BackendInfo>& all = *[] {
+    auto* const found = new std::vector<BackendInfo>;
+    BackendTable table(*found);
     register_backends(table);
-    std::ranges::sort(found, {}, &BackendInfo::name);
+    std::ranges::sort(*found, {}, &BackendInfo::name);
     return found;
   }();
   return all;

@@ -32,7 +32,7 @@ class Transport {
   virtual std::string name() const = 0;
   // The number of each rank's host. Empty if messages inside a host are not faster than those between hosts.
   virtual const std::vector<int>& hosts() const {
-    static const std::vector<int> alike;
+    static const auto& alike = *new std::vector<int>;
     return alike;
   }
 

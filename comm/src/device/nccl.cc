@@ -186,7 +186,7 @@ class Nccl final : public DeviceLibrary {
 }  // namespace
 
 DeviceLibrary* nccl() {
-  static Nccl library;
+  static Nccl& library = *new Nccl;
   return &library;
 }
 

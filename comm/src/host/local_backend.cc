@@ -55,7 +55,7 @@ struct Offers {
   std::uint64_t made = 0;
 
   static Offers& all() {
-    static Offers offers;
+    static Offers& offers = *new Offers;
     return offers;
   }
   std::string add(const std::shared_ptr<ThreadMemory>& offered) {

@@ -61,12 +61,12 @@ ErrorPtr describe_exception(const std::exception& error) {
 }
 
 ErrorPtr static_data() {
-  static const ErrorPtr data = [] {
+  static const ErrorPtr& data = *new ErrorPtr([] {
     auto made = std::make_shared<ErrorData>();
     made->code = HEDDLE_OUT_OF_MEMORY;
     made->message = "there is no memory for an error object";
     return made;
-  }();
+  }());
   return data;
 }
 

@@ -32,7 +32,7 @@ using kv_detail::Request;
 
 constexpr std::chrono::milliseconds kLeaveLimit{5000};
 // Name of the optimizer's array with a count of updates per row.
-const std::string kRowUpdates = "row_updates";
+constexpr std::string kRowUpdates = "row_updates";
 
 // Deletes the client. If the last op of a store ends on the client's own thread, another thread does it, as
 // no thread can join itself. In the child of a fork nothing is done, since the connections are the parent's.

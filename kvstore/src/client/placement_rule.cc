@@ -14,7 +14,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-const std::string kExplicit = "explicit:";
+constexpr std::string kExplicit = "explicit:";
 
 // Adds an entry "KEY=SERVER". A key may have a '=' itself.
 void add(PlacementRule& rule, const std::string& entry, const std::string& where) {

@@ -12,7 +12,7 @@ namespace heddle::fit_detail {
 namespace {
 
 const std::map<std::string, LossTerm::Function>& named_losses() {
-  static const std::map<std::string, LossTerm::Function> all{
+  static const auto& all = *new std::map<std::string, LossTerm::Function>{
       {"cross_entropy", [](const NDArray& y, const NDArray& label) { return cross_entropy(y, label); }},
       {"mse_loss", [](const NDArray& y, const NDArray& label) { return mse_loss(y, label); }},
       {"l1_loss", [](const NDArray& y, const NDArray& label) { return l1_loss(y, label); }},

@@ -8,7 +8,7 @@
 
 namespace heddle::fit_detail {
 
-inline const std::string kFunctionLoss = "a function";  // in BatchLoss::description()
+inline constexpr std::string kFunctionLoss = "a function";  // in BatchLoss::description()
 
 class BatchLoss {
  public:

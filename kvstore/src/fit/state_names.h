@@ -13,10 +13,10 @@
 
 namespace heddle::fit_detail {
 
-inline const std::string kHistory = "fit.history.", kEpochs = "fit.history.epochs",
-                         kGenerator = "fit.generator.", kValues = "fit.values.", kCallback = "fit.callback.",
-                         kNumber = "fit.number.", kOfRank = "fit.of_rank.", kText = "fit.text.",
-                         kStopped = "fit.stopped", kBuffer = "fit.buffer.", kSetting = "fit.setting.",
-                         kMetrics = "metrics";
+inline constexpr const char* kEpochs = "fit.history.epochs";
+inline constexpr std::string kHistory = "fit.history.", kGenerator = "fit.generator.", kValues = "fit.values.",
+                             kCallback = "fit.callback.", kNumber = "fit.number.", kOfRank = "fit.of_rank.",
+                             kText = "fit.text.", kStopped = "fit.stopped", kBuffer = "fit.buffer.",
+                             kSetting = "fit.setting.", kMetrics = "metrics";
 
 }  // namespace heddle::fit_detail

@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-const std::string kBucket = "bucket", kSum = "sum";
+constexpr std::string kBucket = "bucket", kSum = "sum";
 constexpr std::uint32_t kMostBuckets = 65'536;
 
 [[noreturn]] void refuse(const std::string& why) { throw InvalidArgument("KVStore::set_residuals: " + why); }

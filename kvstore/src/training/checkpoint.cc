@@ -16,8 +16,8 @@ using ndarray_detail::in_file_call;
 
 namespace {
 
-const std::string kParameter = "parameter.", kTrainer = "trainer.", kArray = "array.";
-const std::string kCounter = "counter.", kSeed = "seed.", kPosition = "position.", kNote = "note.";
+constexpr std::string kParameter = "parameter.", kTrainer = "trainer.", kArray = "array.";
+constexpr std::string kCounter = "counter.", kSeed = "seed.", kPosition = "position.", kNote = "note.";
 constexpr const char* kFormatKey = "format";
 constexpr const char* kCheckpointFormat = "heddle checkpoint 1";
 

@@ -16,7 +16,7 @@ namespace heddle {
 namespace {
 
 constexpr const char *kFormatEntry = "format", *kResidualsFormat = "heddle residuals 1";
-const std::string kMark = ".residuals-", kParameters = "parameters";
+constexpr std::string kMark = ".residuals-", kParameters = "parameters";
 
 struct FileName {
   std::int64_t steps = 0;

@@ -24,12 +24,12 @@ constexpr const char* kSteps = "steps";
 // A version that no storage has.
 constexpr std::uint64_t kUnknownVersion = ~std::uint64_t{0};
 // Prefix of a state entry that names its parameter, such as "state.0.weight.velocity".
-const std::string kState = "state.";
+constexpr std::string kState = "state.";
 // Prefix of a state entry that names its key of the store, such as "optimizer.0.velocity". It is for keys
 // without a parameter, and in states that older versions have saved.
-const std::string kOptimizer = "optimizer.";
+constexpr std::string kOptimizer = "optimizer.";
 // Prefix of an entry of the loss scaler's state.
-const std::string kScaler = "scaler.";
+constexpr std::string kScaler = "scaler.";
 
 // The range [first, last] of elements of its storage in which a parameter lies.
 struct Part {

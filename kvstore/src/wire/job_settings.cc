@@ -5,7 +5,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-const std::string kPlacement = ", placement ", kExplicit = "explicit ";
+constexpr std::string kPlacement = ", placement ", kExplicit = "explicit ";
 constexpr std::size_t kDigits = 16;
 
 bool is_placement(const std::string& text) {

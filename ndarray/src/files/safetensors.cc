@@ -39,7 +39,7 @@ constexpr const char* kMetadata = "__metadata__";
 
 // Keys of the metadata with checksums: one of the header's text, in which the digits of that checksum are
 // zeros, and one of each array.
-const std::string kHeaderChecksum = "heddle.crc32", kArrayChecksum = "heddle.crc32:";
+constexpr std::string kHeaderChecksum = "heddle.crc32", kArrayChecksum = "heddle.crc32:";
 constexpr std::size_t kDigits = 8;
 
 [[noreturn]] void damaged(const std::string& path, const std::string& problem) {

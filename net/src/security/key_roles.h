@@ -20,6 +20,6 @@ struct KeyRoles {
   // is allowed by several patterns of `jobs` together, but by none of them alone.
   bool includes(const KeyRoles& other) const;
 };
-inline const KeyRoles kAllRoles{.worker = true, .server = true, .admin = true};
+inline constexpr KeyRoles kAllRoles{.worker = true, .server = true, .admin = true};
 
 }  // namespace heddle::net_detail

@@ -97,7 +97,7 @@ class Transport {
   // The connections that were refused. The reference is valid until the next poll(). With "zmq" the struct
   // stays empty, since ZeroMQ does not report refused connections.
   virtual const RefusedConnections& refused_connections() const {
-    static const RefusedConnections none;
+    static const auto& none = *new RefusedConnections;
     return none;
   }
 

@@ -20,7 +20,7 @@ struct LayerRegistry {
 };
 
 const LayerRegistry& registry() {
-  static const LayerRegistry all;
+  static const LayerRegistry& all = *new LayerRegistry;
   return all;
 }
 

@@ -82,7 +82,7 @@ void list_buckets(const std::vector<double>& limits, const std::vector<std::int6
 }
 
 template <class T> Histogram counted(const T* values, std::int64_t size) {
-  static const Buckets buckets;
+  static const Buckets& buckets = *new Buckets;
   std::vector<Partial> parts(static_cast<std::size_t>((size + kGrain - 1) / kGrain));
   parallel_for(size, kGrain, [&](std::int64_t begin, std::int64_t end) {
     add(buckets, values + begin, end - begin, parts[static_cast<std::size_t>(begin / kGrain)]);

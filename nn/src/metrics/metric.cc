@@ -28,7 +28,7 @@ struct MetricRegistry {
 };
 
 const MetricRegistry& metric_registry() {
-  static const MetricRegistry all;
+  static const MetricRegistry& all = *new MetricRegistry;
   return all;
 }
 

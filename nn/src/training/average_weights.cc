@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-const std::string kAverage = "average.", kUpdates = "updates";
+constexpr std::string kAverage = "average.", kUpdates = "updates";
 
 [[noreturn]] void fail_average(const std::string& problem) {
   throw InvalidArgument("AverageWeights: " + problem);

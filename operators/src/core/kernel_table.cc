@@ -24,10 +24,10 @@ void (*KernelTable::lookup(Key key, std::type_index type) const)() {
 }
 
 const KernelTable& kernels() {
-  static const KernelTable table = [] {
-    KernelTable filled;
-    cpu_kernels::register_all(filled);
-    register_cuda_kernels(filled);
+  static const KernelTable& table = *[] {
+    auto* const filled = new KernelTable;
+    cpu_kernels::register_all(*filled);
+    register_cuda_kernels(*filled);
     return filled;
   }();
   return table;

@@ -114,7 +114,7 @@ const std::vector<RowSparse>& CheckedCall::row_sparse_list(std::size_t i) const 
 }
 
 const NDArray& CheckedCall::array(std::size_t i) const {
-  static const NDArray undefined;
+  static const NDArray& undefined = *new NDArray;
   const auto* array = std::get_if<NDArray>(&value(i));
   return array ? *array : undefined;
 }

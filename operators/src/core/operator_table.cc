@@ -87,7 +87,7 @@ Registry::Registry() {
 }
 
 const Registry& registry() {
-  static const Registry all;
+  static const Registry& all = *new Registry;
   return all;
 }
 

@@ -59,7 +59,7 @@ bool is_native(std::int64_t m, std::int64_t n, std::int64_t k) {
 }
 
 void run_native(const Product& product, const BFloat16* a, const BFloat16* b, void* c) {
-  static PlanCache<Product, ProductPlan> plans;
+  static auto& plans = *new PlanCache<Product, ProductPlan>;
   const OneLibraryThread one;
   plans.get(product)->product.run({a, b, c});
 }

@@ -7,7 +7,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-const std::string kOtherWeights = " in name, shape, dtype or order";
+constexpr const char* kOtherWeights = " in name, shape, dtype or order";
 
 std::string text_of(const Request& request) {
   return request.kind == Kind::barrier ? "barrier" : "set_optimizer " + request.text;
@@ -66,7 +66,7 @@ void Collectives::join_optimizer(std::uint32_t rank, const Request& request) {
   if (mine != request.text)
     failure = "the job has the optimizer " + mine + ", this worker " + request.text;
   else if (differ(job_.optimizer.weights, request.keys_digest))
-    failure = "the job's weights differ from those of this worker" + kOtherWeights;
+    failure = std::string("the job's weights differ from those of this worker") + kOtherWeights;
   end(rank, request, failure);
 }
 

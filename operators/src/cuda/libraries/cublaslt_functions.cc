@@ -43,8 +43,8 @@ std::unique_ptr<const Functions> load() {
 }  // namespace
 
 const Functions* functions() {
-  static const std::unique_ptr<const Functions> loaded = load();
-  return loaded.get();
+  static const Functions* const loaded = load().release();
+  return loaded;
 }
 
 }  // namespace heddle::cuda_kernels::cublaslt

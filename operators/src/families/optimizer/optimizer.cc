@@ -94,7 +94,7 @@ SkippedUpdates::~SkippedUpdates() { current_skips = previous_; }
 NDArray SkippedUpdates::current() { return current_skips ? current_skips->skips_ : NDArray(); }
 
 const std::vector<OptimizerRule>& optimizer_rules() {
-  static const std::vector<OptimizerRule> all = all_rules();
+  static const std::vector<OptimizerRule>& all = *new std::vector(all_rules());
   return all;
 }
 

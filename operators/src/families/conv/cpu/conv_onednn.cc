@@ -212,7 +212,7 @@ template <class T> struct BackwardWeightsPlan {
 
 template <template <class> class P, class T>
 std::shared_ptr<const P<T>> plan_for(ConvProblem problem, std::int64_t images) {
-  static PlanCache<Typed<T>, P<T>> cache;
+  static auto& cache = *new PlanCache<Typed<T>, P<T>>;
   const OneLibraryThread one;  // a plan runs with as many threads as there were when it was made
   problem.n = images;
   return cache.get({problem});

@@ -77,7 +77,7 @@ Loaded load() {
 }
 
 const Loaded& loaded() {
-  static const Loaded all = load();
+  static const Loaded& all = *new Loaded(load());
   return all;
 }
 

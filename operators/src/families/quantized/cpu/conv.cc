@@ -78,7 +78,7 @@ struct BytePlan {
 };
 
 std::shared_ptr<const BytePlan> byte_plan(ConvProblem padded, std::int64_t images) {
-  static PlanCache<ConvProblem, BytePlan> cache;
+  static auto& cache = *new PlanCache<ConvProblem, BytePlan>;
   const OneLibraryThread one;
   padded.n = images;
   return cache.get(padded);
