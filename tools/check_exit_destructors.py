@@ -21,6 +21,8 @@ ALLOWED = {
     "heddle::trace::start(": "its destructor stops the trace",
     "heddle::trace::start_from_environment(": "its destructor stops the trace",
 }
+# The standard library's, in each file that includes <iostream>. It flushes std::cout.
+STREAMS = "std::ios_base::Init::~Init()"
 
 
 def output(*command):
@@ -31,11 +33,13 @@ def makers(object_file):
     """The functions of an object file that register a destructor to be called at exit."""
     if "__cxa_atexit" not in output("nm", "-u", object_file):
         return []
-    found, function = [], "?"
+    found, function, destructor = [], "?", ""
     for line in output("objdump", "-drC", "--no-show-raw-insn", object_file).splitlines():
         if begin := re.match(r"^[0-9a-f]+ <(.+)>:$", line):
             function = begin.group(1)
-        elif re.search(r"\bR_\w+\s+__cxa_atexit\b", line):
+        elif named := re.search(r"\bR_\w+\s+(.*::~\w+\(\))", line):
+            destructor = named.group(1)
+        elif re.search(r"\bR_\w+\s+__cxa_atexit\b", line) and destructor != STREAMS:
             found.append(re.sub(r" \[clone .*\]$", "", function))
     return found
 
@@ -56,6 +60,7 @@ SAMPLES = {  # source: the function that is found, or None
     "#include <string>\nconst std::string& f() { static const std::string s(20, 'a'); return s; }": "f[abi:cxx11]()",
     "#include <string>\nconst std::string& f() { static const auto& s = *new std::string(20, 'a'); return s; }": None,
     "#include <string>\nstd::string s(20, 'a');": "_GLOBAL__sub_I__Z1sB5cxx11",
+    "#include <iostream>": None,
     "#include <string>\nconstexpr std::string s = \"short\";\nstd::string f() { return s + s; }": None,
 }
 

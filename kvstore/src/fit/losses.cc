@@ -39,8 +39,8 @@ LossTerm::Function of_equal_shapes(const std::string& call, const std::string& n
 }
 
 LossTerm::Function function_of(const std::string& call, const std::string& name) {
-  static const std::set<std::string> elementwise{"mse_loss",        "l1_loss", "huber_loss",
-                                                 "bce_with_logits", "kl_div",  "hinge_loss"};
+  static const auto& elementwise = *new std::set<std::string>{"mse_loss",        "l1_loss", "huber_loss",
+                                                              "bce_with_logits", "kl_div",  "hinge_loss"};
   const auto found = named_losses().find(name);
   if (found != named_losses().end())
     return elementwise.contains(name) ? of_equal_shapes(call, name, found->second) : found->second;

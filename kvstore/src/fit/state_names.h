@@ -14,9 +14,9 @@
 namespace heddle::fit_detail {
 
 inline constexpr const char* kEpochs = "fit.history.epochs";
-inline constexpr std::string kHistory = "fit.history.", kGenerator = "fit.generator.", kValues = "fit.values.",
-                             kCallback = "fit.callback.", kNumber = "fit.number.", kOfRank = "fit.of_rank.",
-                             kText = "fit.text.", kStopped = "fit.stopped", kBuffer = "fit.buffer.",
-                             kSetting = "fit.setting.", kMetrics = "metrics";
+inline constexpr std::string kHistory = "fit.history.", kGenerator = "fit.generator.",
+                             kValues = "fit.values.", kCallback = "fit.callback.", kNumber = "fit.number.",
+                             kOfRank = "fit.of_rank.", kText = "fit.text.", kStopped = "fit.stopped",
+                             kBuffer = "fit.buffer.", kSetting = "fit.setting.", kMetrics = "metrics";
 
 }  // namespace heddle::fit_detail

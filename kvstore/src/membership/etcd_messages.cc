@@ -34,7 +34,7 @@ json parsed_reply(std::string_view reply) {
 // A member of a JSON object; null if it is missing. etcd leaves out numbers that are 0, empty texts and
 // lists, and false.
 const json& member_of(const json& object, const char* name) {
-  static const json null;
+  static const json& null = *new json;
   if (!object.is_object())
     malformed_reply(std::string("want an object with ") + name + ", not a value of type " +
                     object.type_name());

@@ -9,7 +9,8 @@
 namespace heddle::kv_detail {
 
 constexpr std::int64_t kSoleWeight = 0;
-inline constexpr std::string kSoleWeightPrefix = "0.";  // prefix of the weight's entries in the optimizer's state
+inline constexpr std::string kSoleWeightPrefix =
+    "0.";  // prefix of the weight's entries in the optimizer's state
 // Saved state of rows: entry with the number of elements of a row.
 constexpr const char* kWidthEntry = "width";
 
