@@ -39,8 +39,10 @@ def makers(object_file):
             function = begin.group(1)
         elif named := re.search(r"\bR_\w+\s+(.*::~\w+\(\))", line):
             destructor = named.group(1)
-        elif re.search(r"\bR_\w+\s+__cxa_atexit\b", line) and destructor != STREAMS:
-            found.append(re.sub(r" \[clone .*\]$", "", function))
+        elif re.search(r"\bR_\w+\s+__cxa_atexit\b", line):
+            if destructor != STREAMS:
+                found.append(re.sub(r" \[clone .*\]$", "", function))
+            destructor = ""
     return found
 
 
