@@ -58,13 +58,13 @@ NDArray TrainNetwork::step_of(const NDArray& images, const NDArray& labels) {
 
 std::vector<TorchSetting> torch_settings(int threads) {
   // Without the MALLOC settings glibc maps, faults in and unmaps the memory of every large tensor.
-  const std::vector<std::pair<std::string, std::string>> tuned{
-      {"ATEN_CPU_CAPABILITY", "avx512"},
-      {"MALLOC_MMAP_THRESHOLD_", "1073741824"},
-      {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
-      {"MALLOC_TOP_PAD_", "268435456"},
-      {"OMP_NUM_THREADS", std::to_string(threads)},
-      {"OPENBLAS_NUM_THREADS", std::to_string(threads)}};
+  std::vector<std::pair<std::string, std::string>> tuned{{"MALLOC_MMAP_THRESHOLD_", "1073741824"},
+                                                         {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
+                                                         {"MALLOC_TOP_PAD_", "268435456"},
+                                                         {"OMP_NUM_THREADS", std::to_string(threads)},
+                                                         {"OPENBLAS_NUM_THREADS", std::to_string(threads)}};
+  // PyTorch ends with an error if it is told to use AVX-512 on a CPU that lacks it.
+  if (__builtin_cpu_supports("avx512f")) tuned.emplace_back("ATEN_CPU_CAPABILITY", "avx512");
   return {{"default", {}, {}}, {"tuned", tuned, {}}, {"tuned, channels last", tuned, {"--channels-last"}}};
 }
 

@@ -113,41 +113,34 @@ void max_of_window(const PoolProblem& p, const PoolSpan& slices, const PoolSpan&
   });
 }
 
-// The same for `count` windows of a row, of which the first begins at x[column]. Loops go over windows, not over elements of a
-// window, so that vectors compute them. Place: no wider than T.
-template <int Step, class T, class Place>
+// The type in which vectors count the places of a window's elements beside values of T.
+template <class T> using Lane = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+
+// The same for `n` windows of a row, at most kBlock, of which the first begins at x[column]. Loops go over windows, not over
+// elements of a window, so that vectors compute them. The places are left out if at is null.
+template <int Step, class T>
 void max_of_row(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows, const T* x,
-                std::int64_t count, T* y, Place* where) {
-  using Lane = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+                std::int64_t n, T* best, Lane<T>* at) {
   const std::int64_t step = Step == 0 ? p.stride[2] : Step;
-  for (std::int64_t done = 0; done < count; done += kBlock) {
-    const std::int64_t n = std::min(kBlock, count - done);
-    T best[kBlock];
-    Lane at[kBlock];
-    const T* const first = x + (slices.begin * p.in[1] + rows.begin) * p.in[2] + done * step;
-    for (std::int64_t k = 0; k < n; ++k) best[k] = first[k * step];
-    std::fill_n(at, n, Lane{0});
-    for_each_line(p, slices, rows, [&](std::int64_t offset, std::int64_t line) {
-      for (std::int64_t c = 0; c < p.kernel[2]; ++c) {
-        const T* const from = x + offset + done * step + c * p.dilation[2];
-        const auto place = static_cast<Lane>(line * p.kernel[2] + c);
-        const auto wins = [](T value, T than) { return !(value <= than) & (than == than); };
-        if (!where) {
-          for (std::int64_t k = 0; k < n; ++k)
-            best[k] = wins(from[k * step], best[k]) ? from[k * step] : best[k];
-          continue;
-        }
-        for (std::int64_t k = 0; k < n; ++k) {
-          const T value = from[k * step];
-          at[k] = wins(value, best[k]) ? place : at[k];
-          best[k] = wins(value, best[k]) ? value : best[k];
-        }
+  const T* const first = x + (slices.begin * p.in[1] + rows.begin) * p.in[2];
+  for (std::int64_t k = 0; k < n; ++k) best[k] = first[k * step];
+  for_each_line(p, slices, rows, [&](std::int64_t offset, std::int64_t line) {
+    for (std::int64_t c = 0; c < p.kernel[2]; ++c) {
+      const T* const from = x + offset + c * p.dilation[2];
+      const auto place = static_cast<Lane<T>>(line * p.kernel[2] + c);
+      const auto wins = [](T value, T than) { return !(value <= than) & (than == than); };
+      if (!at) {
+        for (std::int64_t k = 0; k < n; ++k)
+          best[k] = wins(from[k * step], best[k]) ? from[k * step] : best[k];
+        continue;
       }
-    });
-    std::copy(best, best + n, y + done);
-    if (where)
-      for (std::int64_t k = 0; k < n; ++k) where[done + k] = static_cast<Place>(at[k]);
-  }
+      for (std::int64_t k = 0; k < n; ++k) {
+        const T value = from[k * step];
+        at[k] = wins(value, best[k]) ? place : at[k];
+        best[k] = wins(value, best[k]) ? value : best[k];
+      }
+    }
+  });
 }
 
 template <class T, class Place>
@@ -158,16 +151,23 @@ void max_plane(const PoolProblem& p, const PoolWindows& windows, const T* x, T* 
     max_of_window(p, slices, rows, columns, x, y[to], at);
     if (where) where[to] = static_cast<Place>(at);
   };
-  if constexpr (sizeof(Place) > sizeof(T)) {
-    windows.for_each(one);
-  } else {
-    with_step(p, [&]<int Step>() {
-      windows.for_each(one, [&](const PoolSpan& slices, const PoolSpan& rows, std::int64_t column,
-                                std::int64_t count, std::int64_t to) {
-        max_of_row<Step>(p, slices, rows, x + column, count, y + to, where ? where + to : nullptr);
-      });
-    });
-  }
+  if constexpr (sizeof(Place) > sizeof(T)) return windows.for_each(one);
+  const auto of_row = p.stride[2] == 1   ? max_of_row<1, T>
+                      : p.stride[2] == 2 ? max_of_row<2, T>
+                                         : max_of_row<0, T>;
+  windows.for_each(one, [&](const PoolSpan& slices, const PoolSpan& rows, std::int64_t column,
+                            std::int64_t count, std::int64_t to) {
+    for (std::int64_t done = 0; done < count; done += kBlock) {
+      const std::int64_t n = std::min(kBlock, count - done);
+      T best[kBlock];
+      Lane<T> at[kBlock]{};
+      of_row(p, slices, rows, x + column + done * p.stride[2], n, best, where ? at : nullptr);
+      std::copy(best, best + n, y + to + done);
+      if (where)
+        std::transform(at, at + n, where + to + done,
+                       [](Lane<T> place) { return static_cast<Place>(place); });
+    }
+  });
 }
 
 bool is_two_by_two(const PoolProblem& p) {
