@@ -9,6 +9,7 @@
 #include <message_of.h>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -554,10 +555,13 @@ TEST_CASE("fit: ranks that would train with different settings are refused") {
 TEST_CASE("fit: a resume within an epoch with what the checkpoint has no setting of is refused") {
   TemporaryDirectory directory;
   const std::string of_batches = directory.file("batches"), of_arrays = directory.file("arrays");
-  struct Rows : ArrayBatches {
-    using ArrayBatches::ArrayBatches;
-    bool is_known = true;
-    std::int64_t size() const override { return is_known ? ArrayBatches::size() : -1; }
+  struct Rows : Batches {
+    Rows(ArrayBatches rows, bool knows) : of(std::move(rows)), is_known(knows) {}
+    ArrayBatches of;
+    bool is_known;
+    std::int64_t size() const override { return is_known ? of.size() : -1; }
+    void start(std::int64_t epoch, std::int64_t first) override { of.start(epoch, first); }
+    std::vector<NDArray> next() override { return of.next(); }
   };
   const auto train = [&](bool has_batches, const std::string& save, const std::string& resume,
                          bool is_known = true) {
@@ -565,8 +569,8 @@ TEST_CASE("fit: a resume within an epoch with what the checkpoint has no setting
     FitOptions all = program.options(2);
     all.resume = resume;
     if (!save.empty()) all.callbacks = {at_step(3, [&](FitRun& run) { run.save(save); })};
-    Rows batches({program.x, program.labels}, {.batch = 16, .shuffle = true, .seed = 11});
-    batches.is_known = is_known;
+    Rows batches(ArrayBatches({program.x, program.labels}, {.batch = 16, .shuffle = true, .seed = 11}),
+                 is_known);
     return message_of(
         [&] { has_batches ? fit(program.net, program.trainer, batches, all) : program.fit(all); });
   };
