@@ -10,5 +10,7 @@ namespace heddle {
 // The saved buffers of a module and of those inside, by the names that they have in Module::state(). Throws InvalidArgument for
 // a layer that has no sizes before its first call.
 std::vector<Parameter> buffers_of(const Module& module);
+// Those that are not saved too, which Module::state() leaves out.
+std::vector<Parameter> all_buffers_of(const Module& module);
 
 }  // namespace heddle

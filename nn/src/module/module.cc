@@ -138,6 +138,12 @@ std::vector<Parameter> buffers_of(const Module& module) {
                    [](const ModuleNode::Entry& entry) { return entry.kind == ModuleNode::Kind::buffer; });
 }
 
+std::vector<Parameter> all_buffers_of(const Module& module) {
+  return arrays_of(ModuleNode::of(module), [](const ModuleNode::Entry& entry) {
+    return entry.kind == ModuleNode::Kind::buffer || entry.kind == ModuleNode::Kind::unsaved_buffer;
+  });
+}
+
 std::vector<Parameter> Module::state() const {
   return arrays_of(
       *node_, [](const ModuleNode::Entry& entry) { return entry.kind != ModuleNode::Kind::unsaved_buffer; });
