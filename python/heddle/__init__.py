@@ -38,6 +38,7 @@ from heddle._fit import History as History, evaluate as evaluate, fit as fit, pr
 from heddle._weights import WeightReport as WeightReport, load_weights as load_weights  # noqa: E402
 from heddle import data as data, linalg as linalg, random as random  # noqa: E402, E401
 from heddle._numpy_functions import *  # noqa: E402, F403
+from heddle._numpy_functions import arrays_beside as _arrays_beside  # noqa: E402
 from heddle._numpy_methods import install as _install_methods  # noqa: E402
 
 inf = float("inf")
@@ -215,7 +216,7 @@ def step_memory(net: _heddle.Module, trainer: _heddle.Trainer, step: _typing.Cal
 
 def backward(
     root: _heddle.NDArray,
-    seed: _heddle.NDArray | None = None,
+    seed: "_heddle.ArrayLike | None" = None,
     keep_tape: bool = False,
     create_graph: bool = False,
 ) -> None:
@@ -312,20 +313,22 @@ def block(arrays: _typing.Any) -> _heddle.NDArray:
             raise ValueError(f"block: arrays has lists of depths {sorted(depths)} side by side; want one depth")
         return 1 + depths.pop()
 
-    def leaves(nested: _typing.Any) -> _typing.Iterator[_heddle.NDArray]:
+    def leaves(nested: _typing.Any) -> _typing.Iterator[_typing.Any]:
         if isinstance(nested, (list, tuple)):
             for one in nested:
                 yield from leaves(one)
         else:
-            yield _heddle.asarray(nested)
+            yield nested
 
     depth = depth_of(arrays)
-    axes = _builtins.max([depth, *(x.ndim for x in leaves(arrays))])
+    blocks = _arrays_beside(list(leaves(arrays)))
+    axes = _builtins.max([depth, *(x.ndim for x in blocks)])
+    following = iter(blocks)
 
     def joined(nested: _typing.Any, axis: int) -> _heddle.NDArray:
         if isinstance(nested, (list, tuple)):
             return _heddle.concat([joined(one, axis + 1) for one in nested], axis=axis)
-        x = _heddle.asarray(nested)
+        x = next(following)
         return _heddle.reshape(x, (1,) * (axes - x.ndim) + tuple(x.shape))
 
     return joined(arrays, axes - depth)

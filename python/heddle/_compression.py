@@ -80,10 +80,10 @@ def _is_array(value: object) -> bool:
     return isinstance(value, _heddle.NDArray) or hasattr(value, "__array__") or hasattr(value, "__dlpack__")
 
 
-def _array_in(value: _typing.Any) -> _heddle.NDArray:
+def _array_in(value: _typing.Any, device: _heddle.Device | None) -> _heddle.NDArray:
     if not _is_array(value):
         raise TypeError(f"quantize: batches has a {type(value).__name__}; want arrays, or lists of them")
-    return value if isinstance(value, _heddle.NDArray) else _heddle.asarray(value)
+    return value if isinstance(value, _heddle.NDArray) else _heddle.asarray(value, device=device)
 
 
 def quantize(
@@ -102,5 +102,6 @@ def quantize(
         raise TypeError(f"quantize: batches is an {type(batches).__name__}; want a list of batches")
     if not isinstance(batches, _abc.Iterable):
         raise TypeError(f"quantize: batches is a {type(batches).__name__}; want a list of batches")
-    inputs = [[_array_in(part) for part in one] if isinstance(one, (list, tuple)) else [_array_in(one)] for one in batches]
+    device = _heddle._place_of(net) if isinstance(net, _heddle.Module) else None
+    inputs = [[_array_in(part, device) for part in (one if isinstance(one, (list, tuple)) else [one])] for one in batches]
     return QuantizeReport(*_heddle._quantize(net, inputs, percentile, max_error, list(skip)))

@@ -97,7 +97,9 @@ u64: DType = ...
 uint64: DType = ...
 
 class Device:
-    """Where data lives and ops run."""
+    """
+    Where data lives and ops run. In a block `with device:` the thread makes its arrays there.
+    """
 
     def __init__(self, name: str) -> None: ...
 
@@ -115,6 +117,10 @@ class Device:
 
     def __reduce__(self) -> tuple[object, ...]: ...
 
+    def __enter__(self) -> Device: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
 def cpu(index: int = 0) -> Device:
     """A device on the machine's memory."""
 
@@ -126,6 +132,41 @@ def cpu_pinned() -> Device:
 
 def gpu_count() -> int:
     """How many GPUs this process may use."""
+
+def default_device() -> Device:
+    """Where this thread makes arrays if no device is asked for."""
+
+def set_default_device(device: DeviceLike) -> None:
+    """
+    Where this thread makes arrays from now on, outside of `with device:` blocks.
+    """
+
+class GpuMemoryStats:
+    """Bytes of a GPU's memory."""
+
+    @property
+    def in_use(self) -> int:
+        """Of arrays and of kernels' scratch memory."""
+
+    @property
+    def cached(self) -> int:
+        """Kept for reuse; gpu_memory_trim() returns them."""
+
+    @property
+    def free(self) -> int:
+        """That the GPU has left; 0 for cpu_pinned."""
+
+    def __repr__(self) -> str: ...
+
+def gpu_memory_stats(device: DeviceLike = 'gpu(0)') -> GpuMemoryStats:
+    """
+    What this process takes on a GPU, or as page-locked memory (cpu_pinned), and what is left.
+    """
+
+def gpu_memory_trim(device: DeviceLike = 'gpu(0)') -> None:
+    """
+    Returns memory that is kept for reuse to the GPU, or page-locked memory to the system.
+    """
 
 class Group:
     """
@@ -346,7 +387,7 @@ class NDArray:
 
     def __repr__(self) -> str: ...
 
-    def backward(self, seed: NDArray | None = None, keep_tape: bool = False, create_graph: bool = False) -> None:
+    def backward(self, seed: ArrayLike | None = None, keep_tape: bool = False, create_graph: bool = False) -> None:
         """
         Adds the gradient of this array to that of every leaf that it was computed from. With create_graph gradients can be computed with and have gradients; clear_grad() ends their hold on what they came from.
         """
@@ -620,9 +661,9 @@ def array(object: Any, dtype: DTypeLike | None = None, device: DeviceLike | None
     A new array with the values of a number, nested lists, a NumPy array or an array. Floats of Python become f32.
     """
 
-def asarray(object: Any, dtype: DTypeLike | None = None) -> NDArray:
+def asarray(object: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> NDArray:
     """
-    The array itself if it is one of that dtype, else array(object, dtype).
+    The array itself if it is one of that dtype on that device, else array(object, dtype, device).
     """
 
 def empty(shape: int | Sequence[int], dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> NDArray:
@@ -1005,6 +1046,8 @@ class ModuleSummary:
     def rows(self) -> list[ModuleRow]: ...
 
     def __repr__(self) -> str: ...
+
+def _place_of(module: Module) -> Device: ...
 
 class HookHandle:
     """Names a hook of a module."""

@@ -12,20 +12,27 @@ newaxis = None
 concatenate = concat
 
 
+def arrays_beside(objects: Sequence[Any]) -> list[NDArray]:
+    """The objects as arrays: those that are none yet go to the device of the first that is one."""
+    first = next((one for one in objects if isinstance(one, NDArray)), None)
+    with _heddle.default_device() if first is None else first.device:
+        return [_heddle.asarray(one) for one in objects]
+
+
 def vstack(arrays: Sequence[Any]) -> NDArray:
     """Arrays one below the other: along the first axis, where arrays with one axis are rows."""
-    return concat([_heddle.atleast_2d(_heddle.asarray(one)) for one in arrays], axis=0)
+    return concat([_heddle.atleast_2d(one) for one in arrays_beside(arrays)], axis=0)
 
 
 def hstack(arrays: Sequence[Any]) -> NDArray:
     """Arrays side by side: along the second axis, or the only one."""
-    parts = [_heddle.atleast_1d(_heddle.asarray(one)) for one in arrays]
+    parts = [_heddle.atleast_1d(one) for one in arrays_beside(arrays)]
     return concat(parts, axis=0 if parts and parts[0].ndim == 1 else 1)
 
 
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> NDArray:
     """Whether |a - b| <= atol + rtol * |b|, element by element; infinite ones are close to equal ones."""
-    x, y = _heddle.asarray(a), _heddle.asarray(b)
+    x, y = arrays_beside([a, b])
     near = _heddle.isfinite(y) & (_heddle.abs(x - y) <= atol + rtol * _heddle.abs(y))
     close = near | (x == y)
     return close | (_heddle.isnan(x) & _heddle.isnan(y)) if equal_nan else close

@@ -43,7 +43,7 @@ _cast = linalg._cast
 
 
 def _on(device: _Any) -> _Any:
-    return _heddle.cpu() if device is None else device
+    return _heddle.default_device() if device is None else device
 
 
 def _elementwise(name: str, function: _Any, arguments: int) -> _Any:
@@ -309,7 +309,7 @@ def nonzero(x: _Array, /) -> tuple[_Array, ...]:
 
 def _in_order(x1: _Array, sorter: _Any) -> _Array:
     """x1[sorter]. The call waits for the sorter, so that the error of an index out of range names it."""
-    sorter = sorter if isinstance(sorter, _Array) else _heddle.array(sorter)
+    sorter = sorter if isinstance(sorter, _Array) else _heddle.array(sorter, device=x1.device)
     if sorter.dtype not in _KINDS["integral"] or sorter.shape != x1.shape:
         raise ValueError(f"searchsorted: sorter has dtype {sorter.dtype.name} and shape {sorter.shape}; want integers of x1's shape {x1.shape}")
     for index in (int(sorter.min()), int(sorter.max())) if sorter.size else ():
@@ -535,7 +535,7 @@ class _Info:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8}
 
     def default_device(self) -> _Any:
-        return _heddle.cpu()
+        return _heddle.default_device()
 
     def default_dtypes(self, *, device: _Any = None) -> dict[str, _Any]:
         return {"real floating": float32, "complex floating": None, "integral": int64, "indexing": int64}

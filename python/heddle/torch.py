@@ -38,17 +38,22 @@ _DTYPES = {_torch.float32: "f32", _torch.float64: "f64", _torch.float16: "f16", 
 def _check_tensor(what: str, tensor: Any) -> None:
     if not isinstance(tensor, _torch.Tensor):
         raise _heddle.InvalidArgument(f"{what} is a {type(tensor).__name__}; want a tensor")
-    if tensor.device.type != "cpu":
-        raise _heddle.InvalidArgument(f"{what} is on {tensor.device}; heddle.torch reduces memory of the CPU only")
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise _heddle.InvalidArgument(f"{what} is on {tensor.device}; heddle.torch takes tensors of the CPU and of CUDA")
     if tensor.layout != _torch.strided:
         raise _heddle.InvalidArgument(f"{what} has the layout {tensor.layout}; want a dense tensor")
+
+
+def _is_on_host(tensor: _torch.Tensor) -> bool:
+    """Whether ranks reach the tensor's memory. A tensor of a GPU is copied to such memory, and what was reduced back."""
+    return tensor.device.type == "cpu"
 
 
 def _check_alike(communicator: _heddle.Communicator, what: str, lines: Sequence[str]) -> None:
     """Raises InvalidArgument on all ranks if their lines differ."""
     digest = _hashlib.sha256("\n".join(lines).encode()).digest()
-    digests = _heddle.empty(communicator.size, dtype="i64")
-    own = _heddle.array([int.from_bytes(digest[:8], "little", signed=True)], dtype="i64")
+    digests = _heddle.empty(communicator.size, dtype="i64", device="cpu")
+    own = _heddle.array([int.from_bytes(digest[:8], "little", signed=True)], dtype="i64", device="cpu")
     communicator.all_gather(own, digests)
     first, *_ = values = digests.tolist()
     others = ", ".join(str(rank) for rank, value in enumerate(values) if value != first)
@@ -64,11 +69,11 @@ def _reduced_in_place(communicator: _heddle.Communicator, size: int, dtype: str)
     try:
         return communicator.shared_array(size, dtype)
     except _heddle.OutOfMemory:
-        return _heddle.empty(size, dtype)
+        return _heddle.empty(size, dtype, device="cpu")
 
 
 class _Bucket:
-    """Gradients that are reduced together: one array, of which each parameter's gradient is a view."""
+    """Gradients that are reduced together: one array, of which each parameter's gradient on the CPU is a view."""
 
     def __init__(self, parameters: Sequence[_torch.Tensor], communicator: _heddle.Communicator) -> None:
         self.parameters = parameters
@@ -88,7 +93,7 @@ class _Bucket:
 
     @_torch.no_grad()
     def collect(self) -> None:
-        """Sets the memory to what the parameters' gradients are, and these to views of it."""
+        """Sets the memory to what the parameters' gradients are, and those on the CPU to views of it."""
         self.present.fill_(1)
         for i, (p, view) in enumerate(zip(self.parameters, self.views, strict=True)):
             if p.grad is None:
@@ -96,13 +101,17 @@ class _Bucket:
                 self.present[i] = 0
             elif p.grad is not view:
                 view.copy_(p.grad)
-                p.grad = view
+                if _is_on_host(p):
+                    p.grad = view
 
+    @_torch.no_grad()
     def deliver(self) -> None:
-        """Gives this rank the gradients that only others have computed."""
+        """Gives this rank the reduced gradients of GPUs, and the gradients that only others have computed."""
         for i, (p, view) in enumerate(zip(self.parameters, self.views, strict=True)):
             if p.grad is None and self.present[i] > 0:
-                p.grad = view
+                p.grad = view if _is_on_host(p) else view.to(p.device, copy=True)
+            elif p.grad is not None and not _is_on_host(p):
+                p.grad.copy_(view)
 
 
 def _in_buckets(
@@ -204,9 +213,11 @@ class _Gradients:
         """The loss to which the reduced gradients belong, so that all ranks' optimizers decide alike."""
         if loss is None:
             return None
-        value = _heddle.array([float(loss)], dtype="f64")
+        value = _heddle.array([float(loss)], dtype="f64", device="cpu")
         self.communicator.all_reduce(value, op=self.op)
-        return _torch.tensor(value.item(), dtype=loss.dtype) if isinstance(loss, _torch.Tensor) else value.item()
+        if not isinstance(loss, _torch.Tensor):
+            return value.item()
+        return _torch.tensor(value.item(), dtype=loss.dtype, device=loss.device)
 
     def check(self, groups: Iterable[Mapping[str, Any]]) -> None:
         for p in _trained(groups):
@@ -373,7 +384,8 @@ def broadcast_parameters(
     sent = []
     for _, tensor in named:
         if tensor.numel():
-            dense = tensor.detach().contiguous()  # the tensor's own memory, unless it has gaps or other strides
+            # The tensor's own memory, unless it is a GPU's or has gaps or other strides.
+            dense = tensor.detach().contiguous() if _is_on_host(tensor) else tensor.detach().to("cpu", copy=True).contiguous()
             sent.append((tensor, dense, _bytes_of(dense)))
             communicator.broadcast(sent[-1][2], root)
     for tensor, dense, array in sent:
@@ -391,13 +403,15 @@ def broadcast_optimizer_state(
     buffer = _io.BytesIO()
     if communicator.rank == root:
         _torch.save(optimizer.state_dict(), buffer)
-    size = _heddle.array([len(buffer.getvalue())], dtype="i64")
+    size = _heddle.array([len(buffer.getvalue())], dtype="i64", device="cpu")
     communicator.broadcast(size, root)
-    state = _heddle.empty(int(size.item()), dtype="u8")
+    state = _heddle.empty(int(size.item()), dtype="u8", device="cpu")
     if communicator.rank == root:
         state.numpy()[:] = _numpy.frombuffer(buffer.getvalue(), dtype=_numpy.uint8)
     communicator.broadcast(state, root)
     state.wait()
     if communicator.rank != root:
         # PyTorch 1.13 cannot load numbers with weights_only. Ranks run one program and trust each other.
-        optimizer.load_state_dict(_torch.load(_io.BytesIO(state.numpy().tobytes()), weights_only=False))
+        # The optimizer moves the tensors to the GPUs of its own parameters.
+        bytes_ = _io.BytesIO(state.numpy().tobytes())
+        optimizer.load_state_dict(_torch.load(bytes_, map_location="cpu", weights_only=False))

@@ -102,7 +102,7 @@ void hyperparameters(nb::handle self, nb::dict values, const std::vector<std::st
 void graph(nb::handle self, nb::handle module, const nb::args& inputs) {
   const Where where = python_call_site();
   const std::shared_ptr<Module> of = module_in({"graph", "module"}, module);
-  const std::vector<NDArray> arrays = example_inputs("graph", inputs, where);
+  const std::vector<NDArray> arrays = example_inputs("graph", *of, inputs, where);
   write("graph", self, [&](SummaryWriter& to) { to.graph(*of, arrays, where); });
 }
 
@@ -119,7 +119,7 @@ void close(nb::handle self) {
 std::string picture_of(nb::handle self, const nb::args& inputs) {
   const Where where = python_call_site();
   Module& module = self_in("to_svg", self);
-  const std::vector<NDArray> arrays = example_inputs("to_svg", inputs, where);
+  const std::vector<NDArray> arrays = example_inputs("to_svg", module, inputs, where);
   const ReleaseGil released;
   return to_svg(module, arrays, where);
 }
@@ -128,7 +128,7 @@ void save_picture(nb::handle self, nb::handle path, const nb::args& inputs) {
   const Where where = python_call_site();
   Module& module = self_in("svg", self);
   const std::string file = path_of("svg", path);
-  const std::vector<NDArray> arrays = example_inputs("svg", inputs, where);
+  const std::vector<NDArray> arrays = example_inputs("svg", module, inputs, where);
   const ReleaseGil released;
   save_svg(file, module, arrays, where);
 }

@@ -10,6 +10,7 @@
 
 #include "arguments.h"
 #include "arrays/array.h"
+#include "arrays/devices.h"
 #include "arrays/function_arguments.h"
 #include "call_site.h"
 #include "holders.h"
@@ -66,10 +67,13 @@ void update_metric(nb::handle self, const nb::args& args, const nb::kwargs& kwar
   const PythonMetric& metric = metric_in("update", self);
   const MetricInfo& info = metric.object()->info();
   const std::vector<PyObject*> given = in_order("update", info.inputs, args, kwargs);
+  const Device device = device_among(given.data(), given.size()).value_or(default_device());
   NDArray arrays[4];
-  for (std::size_t i = 0; i < given.size(); ++i)
-    if (given[i] && given[i] != Py_None)
-      arrays[i] = to_array({info.name.c_str(), info.inputs[i].name.c_str()}, given[i], std::nullopt, where);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (!given[i] || given[i] == Py_None) continue;
+    const ArgumentOf of{info.name.c_str(), info.inputs[i].name.c_str()};
+    arrays[i] = placed(device, given[i], to_array(of, given[i], std::nullopt, where), where);
+  }
   metric.call([&](Metric& of) { of.update(arrays[0], arrays[1], arrays[2], arrays[3], where); });
 }
 

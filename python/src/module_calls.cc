@@ -14,10 +14,12 @@
 
 #include <heddle/autograd.h>
 #include <heddle/creation.h>
+#include <heddle/module_buffers.h>
 #include <heddle/step_memory.h>
 #include <heddle/summary.h>
 
 #include "arrays/array.h"
+#include "arrays/devices.h"
 #include "call_site.h"
 #include "interpreter.h"
 #include "models.h"
@@ -45,6 +47,8 @@ Module& self_in(const char* function, nb::handle self) {
   check_initialised(self);
   return *nb::cast<Module*>(self);
 }
+
+Device place_of(const Module& module) { return device_of(module).value_or(default_device()); }
 
 namespace {
 
@@ -127,6 +131,17 @@ nb::object call_forward(nb::handle self, const Module& module, nb::handle forwar
   return PyList_Check(result.ptr()) ? nb::object(nb::list(replaced)) : replaced;
 }
 
+// Inputs that were made of lists and arrays of NumPy go to the device of the arrays beside them, or of the module.
+void place_inputs(const Module& module, const std::vector<PyObject*>& given, std::vector<NDArray>& inputs,
+                  Where where) {
+  const auto made = [](PyObject* one) { return one && one != Py_None && !array_in(one); };
+  if (std::none_of(given.begin(), given.end(), made)) return;
+  const std::optional<Device> beside = device_among(given.data(), given.size());
+  const Device device = beside ? *beside : place_of(module);
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (given[i]) inputs[i] = placed(device, given[i], inputs[i], where);
+}
+
 // The arrays that a module of C++ is given, by position or by name.
 std::vector<NDArray> inputs_in(nb::handle self, const Module& module, const nb::args& args,
                                const nb::kwargs& kwargs, Where where) {
@@ -136,10 +151,10 @@ std::vector<NDArray> inputs_in(nb::handle self, const Module& module, const nb::
     raise(PyExc_TypeError, kind_of(self) + ": " + std::to_string(count) + " arguments; want " +
                                (names.size() == 1 ? "one array" : "1 to " + std::to_string(names.size())));
   std::vector<NDArray> inputs(names.size());
-  std::vector<bool> given(names.size());
+  std::vector<PyObject*> given(names.size());
   const auto take = [&](std::size_t i, nb::handle value) {
     if (given[i]) raise(PyExc_TypeError, kind_of(self) + ": '" + names[i] + "' is given twice");
-    given[i] = true;
+    given[i] = value.ptr();
     if (i == 0 || !value.is_none())
       inputs[i] = to_array({"Module", names[i].c_str()}, value, std::nullopt, where);
   };
@@ -151,6 +166,7 @@ std::vector<NDArray> inputs_in(nb::handle self, const Module& module, const nb::
     take(static_cast<std::size_t>(found - names.begin()), value);
   }
   if (!given[0]) raise(PyExc_TypeError, kind_of(self) + ": the argument '" + names[0] + "' is missing");
+  place_inputs(module, given, inputs, where);
   while (inputs.size() > 1 && !inputs.back().defined()) inputs.pop_back();
   return inputs;
 }
@@ -216,7 +232,7 @@ ModuleHook hook_of(const char* function, nb::handle self, nb::object hook, bool 
 ModuleSummary summary(nb::handle self, const nb::args& inputs) {
   const Where where = python_call_site();
   Module& module = self_in("summary", self);
-  const std::vector<NDArray> arrays = example_inputs("summary", inputs, where);
+  const std::vector<NDArray> arrays = example_inputs("summary", module, inputs, where);
   const ReleaseGil released;
   return summarize(module, arrays, where);
 }
@@ -286,19 +302,27 @@ void bind_summary(nb::module_& m) {
 
 }  // namespace
 
-std::vector<NDArray> example_inputs(const char* function, const nb::args& inputs, Where where) {
+std::vector<NDArray> example_inputs(const char* function, const Module& module, const nb::args& inputs,
+                                    Where where) {
+  const Device device = place_of(module);
   std::vector<NDArray> arrays;
   for (nb::handle one : inputs) {
     if (PyTuple_Check(one.ptr()))
-      arrays.push_back(zeros(to_dims({function, "inputs"}, one), DType::f32, {}, where));
+      arrays.push_back(zeros(to_dims({function, "inputs"}, one), DType::f32, device, where));
     else
-      arrays.push_back(to_array({function, "inputs"}, one, std::nullopt, where));
+      arrays.push_back(placed(device, one, to_array({function, "inputs"}, one, std::nullopt, where), where));
   }
   return arrays;
 }
 
 void bind_module_calls(nb::module_& m) {
   bind_summary(m);
+  m.def(
+      "_place_of",
+      [](nb::handle module) {
+        return place_of(*module_in({"_place_of", "module"}, module));
+      },
+      nb::sig("def _place_of(module: Module) -> Device"));
   nb::class_<HookHandle>(m, "HookHandle", "Names a hook of a module.")
       .def("remove", &HookHandle::remove, "The hook is not called again.");
   auto module = nb::borrow<nb::class_<Module>>(nb::type<Module>());

@@ -20,8 +20,12 @@ Module& self_in(const char* function, nb::handle self);
 // What forward() of a Python class has returned: an array, or a tuple or list of arrays.
 std::vector<NDArray> results_in(const Module& module, nb::handle result);
 
-// Inputs of a call that is made for its shapes: each is an array, or the shape of one of zeros.
-std::vector<NDArray> example_inputs(const char* function, const nb::args& inputs, Where where);
+// Where a module computes: the device of its first array; the default one if it has none yet.
+Device place_of(const Module& module);
+
+// Inputs of a call that is made for its shapes: each is an array, or the shape of one of zeros, on the module's device.
+std::vector<NDArray> example_inputs(const char* function, const Module& module, const nb::args& inputs,
+                                    Where where);
 
 // Binds the methods of Module that call it, or that are told of calls.
 void bind_module_calls(nb::module_& m);

@@ -18,6 +18,7 @@
 
 #include "arguments.h"
 #include "arrays/array.h"
+#include "arrays/devices.h"
 #include "arrays/function_arguments.h"
 #include "call_site.h"
 #include "models.h"
@@ -399,9 +400,11 @@ nb::object decode(nb::handle self, nb::handle x, nb::handle cache, nb::handle me
   PythonModule& open = open_in("decode", self);
   if (!nb::isinstance<AttentionCache>(cache)) refuse_type({"decode", "cache"}, cache, "an AttentionCache");
   AttentionCache& kept = *nb::inst_ptr<AttentionCache>(cache);
-  const NDArray tokens = to_array({"decode", "x"}, x, std::nullopt, where);
-  const NDArray looked_at =
-      memory.is_none() ? NDArray() : to_array({"decode", "memory"}, memory, std::nullopt, where);
+  const Device device = place_of(open);
+  const NDArray tokens = placed(device, x, to_array({"decode", "x"}, x, std::nullopt, where), where);
+  NDArray looked_at;
+  if (!memory.is_none())
+    looked_at = placed(device, memory, to_array({"decode", "memory"}, memory, std::nullopt, where), where);
   NDArray result;
   {
     const ReleaseGil released;

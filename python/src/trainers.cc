@@ -13,6 +13,7 @@
 
 #include "arguments.h"
 #include "arrays/array.h"
+#include "arrays/devices.h"
 #include "call_site.h"
 #include "keys.h"
 #include "module.h"
@@ -35,7 +36,8 @@ void update(const PythonOptimizer& self, nb::handle key, const NDArray& weight, 
       in_call("update", [&] { optimizer.update(of, weight, rows, options, where); });
     });
   }
-  const NDArray whole = to_array({"update", "grad"}, grad, std::nullopt, where);
+  const NDArray whole =
+      placed(weight.device(), grad, to_array({"update", "grad"}, grad, std::nullopt, where), where);
   self.call([&](Optimizer& optimizer) {
     in_call("update", [&] { optimizer.update(of, weight, whole, options, where); });
   });
@@ -159,9 +161,13 @@ class PythonCapturedStep {
 
   nb::object call(const nb::args& arguments) {
     const Where where = python_call_site();
+    std::vector<PyObject*> given;
+    for (const nb::handle one : arguments) given.push_back(one.ptr());
+    const Device device = device_among(given.data(), given.size()).value_or(default_device());
     std::vector<NDArray> batch;
     for (const nb::handle one : arguments)
-      batch.push_back(to_array({"CapturedStep", "an argument"}, one, std::nullopt, where));
+      batch.push_back(
+          placed(device, one, to_array({"CapturedStep", "an argument"}, one, std::nullopt, where), where));
     std::vector<NDArray> results = locked([&](CapturedStep& step) { return step.run(batch, where); });
     if (results.empty()) return nb::none();
     if (results[0].defined()) return wrap(std::move(results[0]));

@@ -7,7 +7,14 @@ import sys
 import pytest
 
 import heddle
-from gpu import on_device  # noqa: F401  HEDDLE_TEST_DEVICE
+from gpu import on_device
+
+
+def pytest_collection_modifyitems(items):
+    if on_device.DEVICE:
+        for item in items:
+            if item.originalname in on_device.OF_THE_CPU:
+                item.add_marker(pytest.mark.skip(reason="of the CPU"))
 
 
 @pytest.fixture

@@ -104,6 +104,16 @@ def test_two_ranks_train_as_one_process(trained, name):
     assert first["conv.weight"] != pytest.approx(untrained["conv.weight"].flatten().tolist(), rel=1e-3)
 
 
+def test_tensors_of_gpus_are_copied(tmp_path, trained):
+    names = ["defaults", "gradients are kept in place", "all heads", "three passes in place", "clipped", "L-BFGS", "channels last"]
+    results = run_program(tmp_path, "trainings", cases=[TRAINING[name] for name in names], gpus=True)
+    for i, name in enumerate(names):
+        assert results[0][i] == results[1][i] == trained[name][0], name
+    (tmp_path / "ranks").unlink(missing_ok=True)
+    plain, copied = run_program(tmp_path, "broadcasts"), run_program(tmp_path, "broadcasts", gpus=True)
+    assert copied == plain
+
+
 def test_dtypes(tmp_path):
     names = ["float16", "bfloat16", "float32", "float64"]
     results = run_program(tmp_path, "dtypes", names=names)

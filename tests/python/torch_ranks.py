@@ -123,8 +123,20 @@ def train(
     return {name: values.flatten().tolist() for name, values in net.named_parameters()}
 
 
-def trainings(ranks, cases):
-    return [train(ranks, **options) for options in cases]
+@contextlib.contextmanager
+def as_on_gpus():
+    """In the block tensors are copied as those of a GPU are: there is no PyTorch with CUDA here."""
+    before = heddle.torch._is_on_host
+    heddle.torch._is_on_host = lambda tensor: False
+    try:
+        yield
+    finally:
+        heddle.torch._is_on_host = before
+
+
+def trainings(ranks, cases, gpus=False):
+    with as_on_gpus() if gpus else contextlib.nullcontext():
+        return [train(ranks, **options) for options in cases]
 
 
 def dtypes(ranks, names):
@@ -183,8 +195,9 @@ def mapped(ranks):
     return names
 
 
-def broadcasts(ranks):
-    return [broadcast(ranks, root) for root in range(ranks.size)]
+def broadcasts(ranks, gpus=False):
+    with as_on_gpus() if gpus else contextlib.nullcontext():
+        return [broadcast(ranks, root) for root in range(ranks.size)]
 
 
 def broadcast(ranks, root):

@@ -261,7 +261,8 @@ TEST_CASE("what cannot be run is 127") {
 TEST_CASE("Ctrl-C and SIGTERM end all, grandchildren too") {
   adopt_orphans();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    ::signal(signal, SIG_DFL);  // a test under nohup begins with SIGHUP ignored, which the launcher would keep
+    ::signal(signal,
+             SIG_DFL);  // a test under nohup begins with SIGHUP ignored, which the launcher would keep
     Running running({"launch", "-n", "2", "--", "sh", "-c", kFamily});
     const auto ids = family_of(running.read(2));
     CHECK(ids.size() == 4);

@@ -1,6 +1,7 @@
-// The buffers of a module: what forward() changes, such as running statistics.
+// The buffers of a module: what forward() changes, such as running statistics; and the device that a module computes on.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <heddle/module.h>
@@ -12,5 +13,8 @@ namespace heddle {
 std::vector<Parameter> buffers_of(const Module& module);
 // Those that are not saved too, which Module::state() leaves out.
 std::vector<Parameter> all_buffers_of(const Module& module);
+
+// The device of the first parameter that has a size, else of the first such buffer. None: the module has no arrays yet.
+std::optional<Device> device_of(const Module& module);
 
 }  // namespace heddle

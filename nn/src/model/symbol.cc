@@ -5,6 +5,7 @@
 #include <heddle/autograd.h>
 #include <heddle/creation.h>
 #include <heddle/graph.h>
+#include <heddle/module_buffers.h>
 #include <heddle/shape_ops.h>
 
 #include "module/inference_scope.h"
@@ -33,7 +34,34 @@ std::vector<NDArray> arrays_in(const OperatorInfo& op, OperatorValues results) {
   return all;
 }
 
-NDArray example_like(const Shape& shape, DType dtype) { return broadcast_to(zeros({}, dtype), shape); }
+NDArray example_like(const Shape& shape, DType dtype, Device device = cpu()) {
+  return broadcast_to(zeros({}, dtype, device), shape);
+}
+
+// Where a node computes: on the device of its module's arrays, or of the arrays among its operator's arguments.
+Device place_of(const SymbolNode& node) {
+  if (node.module) return device_of(*node.module).value_or(cpu());
+  std::vector<NDArray> arrays;
+  for (const OperatorValue& value : node.values) {
+    if (const auto* const array = std::get_if<NDArray>(&value)) arrays.push_back(*array);
+    if (const auto* const list = std::get_if<std::vector<NDArray>>(&value))
+      arrays.insert(arrays.end(), list->begin(), list->end());
+  }
+  for (const NDArray& one : arrays)
+    if (one.defined() && one.device() != cpu()) return one.device();
+  return cpu();
+}
+
+// Examples for the links of a node, which are kept on the CPU, on the device where it computes.
+std::vector<NDArray> linked_examples(const SymbolNode& node) {
+  const Device device = place_of(node);
+  std::vector<NDArray> examples;
+  for (const SymbolNode::Link& link : node.links) {
+    const NDArray& kept = SymbolNode::example_of(link.from);
+    examples.push_back(device == cpu() ? kept : example_like(kept.shape(), kept.dtype(), device));
+  }
+  return examples;
+}
 
 // Replaces results by arrays without memory. An error of an example, such as a singular matrix of zeros, is none of the model's.
 std::vector<NDArray> as_examples(const std::vector<NDArray>& results) {
@@ -173,17 +201,14 @@ std::vector<Symbol> connect_all(std::shared_ptr<Module> module, const std::vecto
   const CallSite site(where);
   if (!module) throw InvalidArgument("connect: the module is null");
   auto node = std::make_shared<SymbolNode>();
-  std::vector<NDArray> examples;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (i == 0) check_defined(module->to_string(), inputs[i]);
-    if (!inputs[i].defined()) continue;
-    node->links.push_back({inputs[i], i, 0});
-    examples.push_back(SymbolNode::example_of(inputs[i]));
+    if (inputs[i].defined()) node->links.push_back({inputs[i], i, 0});
   }
   node->module = std::move(module);
   node->input_count = inputs.size();
   const InferenceScope scope(*node->module);
-  node->examples = as_examples(node->compute(std::move(examples)));
+  node->examples = as_examples(node->compute(linked_examples(*node)));
   return SymbolNode::outputs(std::move(node));
 }
 
@@ -208,9 +233,7 @@ std::vector<Symbol> connect_all(std::string_view op, const std::vector<SymbolVal
   node->values = complete_arguments(*info, given, by_name);
   node->links = std::move(arguments.links);
   const NoGrad no_grad;
-  std::vector<NDArray> examples;
-  for (const SymbolNode::Link& link : node->links) examples.push_back(SymbolNode::example_of(link.from));
-  node->examples = as_examples(node->compute(std::move(examples)));
+  node->examples = as_examples(node->compute(linked_examples(*node)));
   return SymbolNode::outputs(std::move(node));
 }
 

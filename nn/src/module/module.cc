@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cxxabi.h>
+#include <optional>
 #include <ostream>
 #include <typeinfo>
 #include <unordered_set>
@@ -142,6 +143,17 @@ std::vector<Parameter> all_buffers_of(const Module& module) {
   return arrays_of(ModuleNode::of(module), [](const ModuleNode::Entry& entry) {
     return entry.kind == ModuleNode::Kind::buffer || entry.kind == ModuleNode::Kind::unsaved_buffer;
   });
+}
+
+std::optional<Device> device_of(const Module& module) {
+  std::optional<Device> of_parameter, of_buffer;
+  const auto visit = [&](const std::string&, const ModuleNode::Entry& entry) {
+    if (entry.pending) return;
+    std::optional<Device>& first = entry.kind == ModuleNode::Kind::parameter ? of_parameter : of_buffer;
+    if (!first) first = entry.array.device();
+  };
+  nn_detail::visit_entries(ModuleNode::of(module), visit);
+  return of_parameter ? of_parameter : of_buffer;
 }
 
 std::vector<Parameter> Module::state() const {

@@ -25,10 +25,10 @@ def shape_is_bounded(node: Node, arrays: list[NDArray | None]) -> bool:
     if node.entry.name not in ("ConstantOfShape", "Expand", "Tile", "Range", "Resize", "OneHot", "Pad"):
         return True
     if node.entry.name == "Range":
-        start, limit, delta = (float(array.numpy().item()) for array in arrays if array is not None)
+        start, limit, delta = (float(array) for array in arrays if array is not None)
         count = (limit - start) / delta if delta else 0.0
         return not count * 8 > MOST_FOLDED
-    read = [array.numpy().reshape(-1).tolist() for array in arrays if array is not None and array.size <= 64]
+    read = [array.reshape(-1).tolist() for array in arrays if array is not None and array.size <= 64]
     total = 1.0
     for n in (n for numbers in read for n in numbers):
         total *= max(abs(n), 1)

@@ -99,14 +99,14 @@ class Plan:
 class OnnxModel:
     """A model of an ONNX file: model(x) or model(input=x). Calls return at once; any thread may call.
 
-    For each combination of the inputs' shapes the first call runs the model operator by operator, the second captures it
+    The weights are on the model's device, where calls compute. For each combination of the inputs' shapes the first call runs the model operator by operator, the second captures it
     as a graph, and later ones launch that. `load` makes it.
     """
 
     def __init__(self, model: ModelProto, file: File, trainable: bool, capture: bool, graphs: int) -> None:
         self._file, self._most, self._captures = file, graphs, 0
         self._trainable, self._capture = trainable, capture
-        self._engine = heddle.current_engine()
+        self._engine, self._device = heddle.current_engine(), heddle.default_device()
         self._lock = threading.Lock()  # guards _plans and the graphs' arrays; ops are pushed while it is held
         self._plans: collections.OrderedDict[tuple[Any, ...], Plan] = collections.OrderedDict()
         self._operators = collections.Counter(full_name(node) for node in model.graph.node)
@@ -118,7 +118,7 @@ class OnnxModel:
         chosen = weights_in(self._code) if trainable else []
         self._weights = sum(array.nbytes for array in self._code.constants.values())
         for name in chosen:  # a weight that was mapped is copied, since training writes to it
-            self._code.constants[name] = heddle.array(self._code.constants[name].numpy())
+            self._code.constants[name] = self._code.constants[name].copy()
             self._code.constants[name].requires_grad = True
         self._parameters = [heddle.Parameter(name, self._code.constants[name]) for name in chosen]
         fold(self._code, self._constants, set(chosen))
@@ -130,6 +130,11 @@ class OnnxModel:
         self.outputs = tuple(value_of(value, file) for value in model.graph.output)
 
     # What the model is.
+
+    @property
+    def device(self) -> heddle.Device:
+        """Where the weights are, calls compute, and inputs have to be."""
+        return self._device
 
     @property
     def captured(self) -> bool:
@@ -194,16 +199,18 @@ class OnnxModel:
     # Calls.
 
     def __call__(self, *inputs: Any, **named: Any) -> NDArray | tuple[NDArray, ...]:
-        """The output, or a tuple of several. Inputs are arrays of heddle or NumPy, in order or by name."""
+        """The output, or a tuple of several. Inputs are arrays of heddle on the model's device, or arrays of NumPy or lists,
+        which are copied there, in order or by name."""
         results = self.run(*inputs, **named)
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, *inputs: Any, **named: Any) -> list[NDArray]:
         """All outputs of a call, as a list."""
-        if heddle.current_engine() != self._engine:
-            with self._engine:
-                return self._run(self._arguments(inputs, named))
-        return self._run(self._arguments(inputs, named))
+        with self._device:
+            if heddle.current_engine() != self._engine:
+                with self._engine:
+                    return self._run(self._arguments(inputs, named))
+            return self._run(self._arguments(inputs, named))
 
     def _arguments(self, inputs: Sequence[Any], named: dict[str, Any]) -> list[NDArray]:
         names = [value.name for value in self.inputs]
@@ -239,6 +246,11 @@ class OnnxModel:
         if array.dtype != value.dtype or not fits:
             raise heddle.InvalidArgument(
                 f"{self._who()}: input '{value.name}' is {array.dtype.name} {shown(array.shape)}; want {value}"
+            )
+        if array.device != self._device:
+            raise heddle.InvalidArgument(
+                f"{self._who()}: input '{value.name}' is on {array.device}, the model on {self._device}; want both on one: "
+                f"x.to('{self._device}'), or load(..., device='{array.device}')"
             )
         return array
 
@@ -324,23 +336,34 @@ PLAIN_ERRORS = (heddle.Error, heddle.InvalidArgument, heddle.InvalidIndex)
 
 
 def load(
-    source: Any, *, trainable: bool = False, capture: bool = True, graphs: int = 8, mapped: bool = True
+    source: Any,
+    *,
+    trainable: bool = False,
+    capture: bool = True,
+    graphs: int = 8,
+    mapped: bool = True,
+    device: heddle.Device | str | None = None,
 ) -> OnnxModel:
     """The model in an ONNX file: a path, or the file's bytes.
 
     trainable: floating weights are leaves, which model.parameters() lists, and no nodes are joined. capture: calls run as
     captured graphs, of which the `graphs` used last are kept. mapped: weights in files beside the model's stay on these
-    files' pages, which must not be written to while the model lives; False: they are read into memory.
+    files' pages, which must not be written to while the model lives; False: they are read into memory. device: where the
+    weights go and calls compute; None: the thread's default device.
     Raises Missing, which lists all that heddle lacks for the model, and Error for a file that is damaged.
     """
     if isinstance(graphs, bool) or not isinstance(graphs, int):
         raise TypeError(f"load: graphs is a {type(graphs).__name__}; want an int")
     if graphs < 1:
         raise heddle.InvalidArgument(f"load: graphs is {graphs}; want 1 or more")
+    where_to = heddle.default_device() if device is None else heddle.Device(device) if isinstance(device, str) else device
+    if not isinstance(where_to, heddle.Device):
+        raise TypeError(f"load: device is a {type(device).__name__}; want a device or its name")
     model, file = read(source, mapped)
     try:
         check_model(model, file)
-        return OnnxModel(model, file, trainable, capture, graphs)
+        with where_to:
+            return OnnxModel(model, file, trainable, capture, graphs)
     except heddle.Error as error:
         if file.name in str(error):
             raise

@@ -125,9 +125,9 @@ def external(tensor: TensorProto, size: int, file: File) -> np.ndarray[Any, Any]
 
 
 def to_heddle(values: np.ndarray[Any, Any]) -> NDArray:
-    """An array with these values, which stays on the pages of a mapped file."""
+    """An array with these values on the default device. On the CPU it stays on the pages of a mapped file."""
     if isinstance(values, np.memmap) and values.dtype.kind != "b" and values.dtype.isbuiltin == 1:
-        return heddle.from_dlpack(np.asarray(values))
+        return heddle.from_dlpack(np.asarray(values)).to(heddle.default_device())
     return heddle.array(values)
 
 

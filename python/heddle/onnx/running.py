@@ -83,6 +83,11 @@ class Code:
             needed |= node.reads()
 
 
+def on_host(array: NDArray) -> np.ndarray[Any, Any]:
+    """An array's values, which are copied from a GPU. Waits."""
+    return array.detach().to("cpu").numpy()
+
+
 class Tape:
     """Known arrays by id, and their values on the host where something has read them."""
 
@@ -99,7 +104,7 @@ class Tape:
     def values(self, array: NDArray) -> np.ndarray[Any, Any]:
         host = self.host.get(id(array))
         if host is None:
-            host = self.host[id(array)] = array.numpy()
+            host = self.host[id(array)] = on_host(array)
         return host
 
 
@@ -112,7 +117,7 @@ _current = _Current()
 
 def values(array: NDArray) -> np.ndarray[Any, Any]:
     """An array's values on the host, of which the node that runs depends beside its inputs' shapes."""
-    return array.numpy() if _current.run is None else _current.run.values(array)
+    return on_host(array) if _current.run is None else _current.run.values(array)
 
 
 def constant(value: Any, dtype: Any) -> NDArray:
@@ -171,7 +176,7 @@ class Run:
         if id(array) in self._tape.known:
             return self._tape.values(array)
         self.depends("it reads values that depend on the inputs' values")
-        return array.numpy()
+        return on_host(array)
 
     def known(self, compute: Callable[[], list[NDArray]]) -> list[NDArray]:
         """compute()'s results, which are the same in each run with inputs of these shapes."""

@@ -80,7 +80,7 @@ class Writer:
         return self._constants[what]
 
     def number(self, value: float, dtype: heddle.DType) -> str:
-        return self.constant(f"{dtype.name} {value}", heddle.array(value, dtype=dtype).numpy())
+        return self.constant(f"{dtype.name} {value}", heddle.array(value, dtype=dtype, device="cpu").numpy())
 
     def cast(self, x: str, dtype: heddle.DType) -> str:
         if self.dtypes[x] == dtype:
@@ -177,7 +177,7 @@ class Writer:
             self.missing.append(f"layer {name}")
             return x
         options = {key: value.get("integers") if isinstance(value, dict) else value for key, value in arguments.items()}
-        weights = {one.name: one.value.numpy() for one in module.state()}
+        weights = {one.name: one.value.detach().to("cpu").numpy() for one in module.state()}
         y = LAYERS[name](self, Layer(path, options, weights, self.dtypes[x]), x)
         return self.node("Relu", [y]) if options.get("relu") else y
 
@@ -211,7 +211,7 @@ class Layer:
             return writer.constant(self.path + name, self.weights[name])
         if size is None:
             return ""
-        return writer.constant(self.path + name, heddle.full([size], default, dtype=self.dtype).numpy())
+        return writer.constant(self.path + name, heddle.full([size], default, dtype=self.dtype, device="cpu").numpy())
 
 
 LAYERS: dict[str, Callable[[Writer, Layer, str], str]] = {}

@@ -9,11 +9,13 @@
 #include <nanobind/stl/string.h>
 
 #include <heddle/autograd.h>
+#include <heddle/gpu_memory.h>
 #include <heddle/reduce.h>
 #include <heddle/shape_ops.h>
 #include <heddle/var_use.h>
 
 #include "arrays/array_parts.h"
+#include "arrays/devices.h"
 #include "call_site.h"
 #include "engine/engines.h"
 #include "errors.h"
@@ -53,7 +55,7 @@ nb::object item(nb::handle self, const nb::args& index) {
 }
 
 std::string text_of(nb::handle self) {
-  const NDArray& x = *array_in(self);
+  const NDArray x = on_cpu(*array_in(self));
   make_readable(x);
   if (use_by_this_op(x.var()) != VarUse::none) return nb::str(to_numpy(self, false)).c_str();
   const ReleaseGil released;
@@ -64,12 +66,19 @@ std::optional<DType> dtype_or_none(ArgumentOf of, nb::handle dtype) {
   return dtype.is_none() ? std::nullopt : std::optional(to_dtype(of, dtype));
 }
 
+// Where `made`, which was made of `object`, is to be: on the device that is asked for; else an array and memory of a GPU
+// stay where they are, and anything else goes to the default device.
+Device device_or_default(ArgumentOf of, nb::handle device, nb::handle object, const NDArray& made) {
+  if (!device.is_none()) return to_device(of, device);
+  return array_in(object) || made.device() != cpu() ? made.device() : default_device();
+}
+
 nb::object array(nb::handle object, nb::handle dtype, nb::handle device) {
   const Where where = python_call_site();
   const CallSite site(where);
   const std::optional<DType> wanted = dtype_or_none({"array", "dtype"}, dtype);
   NDArray result = to_array({"array", "object"}, object, wanted, where);
-  const Device on = device.is_none() ? result.device() : to_device({"array", "device"}, device);
+  const Device on = device_or_default({"array", "device"}, device, object, result);
   const bool shared = array_in(object) && array_in(object)->storage() == result.storage();
   {
     const ReleaseGil released;
@@ -82,19 +91,28 @@ nb::object array(nb::handle object, nb::handle dtype, nb::handle device) {
   return wrap(std::move(result));
 }
 
-nb::object as_array(nb::handle object, nb::handle dtype) {
+nb::object moved(const char* function, const NDArray& self, Device device) {
+  if (device == self.device()) return wrap(self);
+  return computed([&](Where where) {
+    return ndarray_detail::in_name_of(function, [&] { return self.copy_to(device, where); });
+  });
+}
+
+nb::object as_array(nb::handle object, nb::handle dtype, nb::handle device) {
+  const Where where = python_call_site();
   const std::optional<DType> wanted = dtype_or_none({"asarray", "dtype"}, dtype);
-  return wrap(to_array({"asarray", "object"}, object, wanted, python_call_site()));
+  NDArray result = to_array({"asarray", "object"}, object, wanted, where);
+  return moved("asarray", result, device_or_default({"asarray", "device"}, device, object, result));
 }
 
 nb::object empty(nb::handle shape, nb::handle dtype, nb::handle device) {
   const Dims dims = to_dims({"empty", "shape"}, shape);
   const DType type = dtype_or_none({"empty", "dtype"}, dtype).value_or(DType::f32);
-  const Device on = device.is_none() ? cpu() : to_device({"empty", "device"}, device);
+  const Device on = device.is_none() ? default_device() : to_device({"empty", "device"}, device);
   return wrap(ndarray_detail::in_name_of("empty", [&] { return NDArray(dims, type, on); }));
 }
 
-// Unpickles an array that __reduce__ has pickled.
+// Unpickles an array that __reduce__ has pickled: on its device, or on the CPU if this process has no such GPU.
 nb::object rebuild(nb::bytes bytes, nb::handle shape, const std::string& dtype, const std::string& device,
                    bool needs_grad) {
   NDArray array(to_dims({"_rebuild", "shape"}, shape),
@@ -104,7 +122,8 @@ nb::object rebuild(nb::bytes bytes, nb::handle shape, const std::string& dtype, 
   std::memcpy(array.data<std::byte>(), bytes.c_str(), size);
   if (array.dtype() == DType::boolean) normalise_bools(array);
   const Device on = to_device({"_rebuild", "device"}, nb::str(device.c_str()));
-  if (on != cpu()) {
+  const bool there = on.kind == DeviceKind::cpu || gpu_refusal(on).empty();
+  if (on != cpu() && there) {
     const ReleaseGil released;
     array = array.copy_to(on);
   }
@@ -248,25 +267,20 @@ void bind_values(ArrayClass& type) {
           "backward",
           [](const NDArray& self, nb::handle seed, bool keep_tape, bool create_graph) {
             const Where where = python_call_site();
-            const NDArray from =
-                seed.is_none() ? NDArray() : to_array({"backward", "seed"}, seed, self.dtype(), where);
+            NDArray from;
+            if (!seed.is_none())
+              from = placed(self.device(), seed, to_array({"backward", "seed"}, seed, self.dtype(), where),
+                            where);
             const ReleaseGil released;
             backward(self, {.seed = from, .keep_tape = keep_tape, .create_graph = create_graph}, where);
           },
           "seed"_a = nb::none(), "keep_tape"_a = false, "create_graph"_a = false,
-          nb::sig("def backward(self, seed: NDArray | None = None, keep_tape: bool = False, "
+          nb::sig("def backward(self, seed: ArrayLike | None = None, keep_tape: bool = False, "
                   "create_graph: bool = False) -> None"),
           "Adds the gradient of this array to that of every leaf that it was computed from. With "
           "create_graph "
           "gradients can be computed with and have gradients; clear_grad() ends their hold on what they came "
           "from.");
-}
-
-nb::object moved(const char* function, const NDArray& self, Device device) {
-  if (device == self.device()) return wrap(self);
-  return computed([&](Where where) {
-    return ndarray_detail::in_name_of(function, [&] { return self.copy_to(device, where); });
-  });
 }
 
 void bind_copies(ArrayClass& type) {
@@ -416,9 +430,11 @@ void bind_arrays(nb::module_& m) {
                 "NDArray"),
         "A new array with the values of a number, nested lists, a NumPy array or an array. Floats of Python "
         "become f32.");
-  m.def("asarray", &as_array, "object"_a, "dtype"_a = nb::none(),
-        nb::sig("def asarray(object: Any, dtype: DTypeLike | None = None) -> NDArray"),
-        "The array itself if it is one of that dtype, else array(object, dtype).");
+  m.def(
+      "asarray", &as_array, "object"_a, "dtype"_a = nb::none(), "device"_a = nb::none(),
+      nb::sig("def asarray(object: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> "
+              "NDArray"),
+      "The array itself if it is one of that dtype on that device, else array(object, dtype, device).");
   m.def("empty", &empty, "shape"_a, "dtype"_a = nb::none(), "device"_a = nb::none(),
         nb::sig("def empty(shape: int | Sequence[int], dtype: DTypeLike | None = None, device: DeviceLike | "
                 "None = None) -> NDArray"),

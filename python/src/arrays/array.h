@@ -41,9 +41,6 @@ nb::object operand_beside(const NDArray* array, nb::handle other, bool compariso
 // copy. Without a dtype Python's floats become `floats`, or f64 in a list that contains an f64 array.
 NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, Where where,
                  DType floats = DType::f32);
-// `made`, which was made of `object`, on the GPU of `beside`, an array beside it (null: none), if that is on a GPU and the object
-// is no heddle.NDArray: lists and arrays of NumPy follow the array that they are used with.
-NDArray beside_on_gpu(const NDArray* beside, nb::handle object, const NDArray& made, Where where);
 // Whether the object is an f64 array, also of another package, or a list that contains one.
 bool holds_f64(nb::handle object);
 // Like to_array, for a value that is assigned to elements of dtype `target`: Python's own numbers keep all

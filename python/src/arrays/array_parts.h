@@ -22,6 +22,9 @@ const PyType_Slot* number_slots();  // the slots of operators; the list ends wit
 // view(bool) allows any byte as a bool; C++ allows only 0 and 1.
 void normalise_bools(const NDArray& array);
 
+// The array, or a copy on the CPU of one that is on a GPU. Does not wait.
+NDArray on_cpu(const NDArray& array);
+
 // Throws ValueError, whose text names the function, unless x has one element.
 void check_one_element(const char* function, const NDArray& x);
 

@@ -7,6 +7,7 @@
 
 #include "arguments.h"
 #include "arrays/array.h"
+#include "arrays/devices.h"
 #include "call_site.h"
 
 namespace heddle::python {
@@ -151,15 +152,54 @@ DType floats_of_list(PyObject* const* given, std::size_t count, std::size_t i) {
   return std::any_of(given, given + count, wide) ? DType::f64 : DType::f32;
 }
 
-// Arrays that were made of lists and arrays of NumPy go to the GPU of the first array that was given.
-void follow_to_gpu(PyObject* const* given, std::size_t count, std::vector<OperatorValue>& values,
-                   Where where) {
-  const NDArray* first = nullptr;
-  for (std::size_t i = 0; i < count && !first; ++i) first = given[i] ? array_in(given[i]) : nullptr;
-  if (!first || first->device().kind != DeviceKind::cuda) return;
+// The device where a call makes arrays if none is given: the default one. A layer that finds its sizes in its first input
+// makes them where that is, which the device of its description stands for.
+Device device_to_make_at(const FunctionInfo& info, PyObject* const* given, std::size_t count) {
+  for (std::size_t i = 0; i < info.arguments.size(); ++i)
+    if (info.arguments[i].inferred && (i >= count || !given[i] || given[i] == Py_None)) return cpu();
+  return default_device();
+}
+
+// The value of an argument that is not given, where `device` is not the CPU that of a device.
+OperatorValue default_of(const ArgumentInfo& argument, Device device) {
+  if (argument.kind == ArgumentKind::device && device != cpu()) return device;
+  return argument.default_value.value_or(OperatorValue());
+}
+
+// How many arguments have values: the first `count`, and those up to a device that is not the CPU.
+std::size_t count_with_device(const FunctionInfo& info, std::size_t count, Device device) {
+  if (device == cpu()) return count;
+  for (std::size_t i = count; i < info.arguments.size(); ++i)
+    if (info.arguments[i].kind == ArgumentKind::device) return i + 1;
+  return count;
+}
+
+// The device of the first array that was given, or was made of memory of a GPU; else the default one.
+Device device_of_call(PyObject* const* given, std::size_t count, const std::vector<OperatorValue>& values) {
+  if (const std::optional<Device> device = device_among(given, count)) return *device;
+  for (const OperatorValue& value : values)
+    if (const auto* array = std::get_if<NDArray>(&value);
+        array && array->defined() && array->device() != cpu())
+      return array->device();
+  return default_device();
+}
+
+// Arrays that were made of lists and arrays of NumPy go to the device of the arrays beside them.
+void place_arrays(PyObject* const* given, std::size_t count, std::vector<OperatorValue>& values,
+                  Where where) {
+  const Device device = device_of_call(given, count, values);
+  if (device == cpu()) return;
   for (std::size_t i = 0; i < count; ++i) {
-    auto* const array = std::get_if<NDArray>(&values[i]);
-    if (array && given[i]) *array = beside_on_gpu(first, given[i], *array, where);
+    if (!given[i]) continue;
+    if (auto* const array = std::get_if<NDArray>(&values[i]))
+      *array = placed(device, given[i], *array, where);
+    auto* const arrays = std::get_if<std::vector<NDArray>>(&values[i]);
+    if (!arrays) continue;
+    for (std::size_t k = 0; k < arrays->size(); ++k) {
+      const nb::object one = nb::steal(PySequence_GetItem(given[i], static_cast<Py_ssize_t>(k)));
+      if (!one.is_valid()) raise_set();
+      (*arrays)[k] = placed(device, one, (*arrays)[k], where);
+    }
   }
 }
 
@@ -175,17 +215,19 @@ std::string literal(const OperatorValue& value) {
 CallValues call_values(const FunctionInfo& info, PyObject* const* given, std::size_t count, Where where,
                        bool comparison) {
   CallValues call{{}, nullptr};
-  call.values.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
+  const Device made_at = default_device() == cpu() ? cpu() : device_to_make_at(info, given, count);
+  const std::size_t valued = count_with_device(info, count, made_at);
+  call.values.reserve(valued);
+  for (std::size_t i = 0; i < valued; ++i) {
     const ArgumentInfo& argument = info.arguments[i];
-    if (!given[i] || (given[i] == Py_None && argument.takes_none())) {
-      call.values.push_back(argument.default_value.value_or(OperatorValue()));
+    if (i >= count || !given[i] || (given[i] == Py_None && argument.takes_none())) {
+      call.values.push_back(default_of(argument, made_at));
     } else {
       call.values.push_back(convert(info, argument, within_64_bits(info, argument, given, i, comparison),
                                     floats_of_list(given, count, i), where, call.generator));
     }
   }
-  follow_to_gpu(given, count, call.values, where);
+  place_arrays(given, count, call.values, where);
   return call;
 }
 

@@ -1,5 +1,6 @@
 // All operators as Python functions, which are made from the registry of operators.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "arguments.h"
 #include "arrays/array.h"
+#include "arrays/devices.h"
 #include "arrays/function_arguments.h"
 #include "call_site.h"
 #include "models.h"
@@ -78,7 +80,11 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
       if (out) raise(PyExc_TypeError, info.name + ": out is given beside a Symbol");
       return apply_to_symbols(info, given, used, where).release().ptr();
     }
-    const auto [values, generator] = call_values(info, given, used, where, info.result_dtype == "bool");
+    const auto [values, generator] = [&] {
+      std::optional<DefaultDevice> beside_out;
+      if (out) beside_out.emplace(out->device());
+      return call_values(info, given, used, where, info.result_dtype == "bool");
+    }();
     OperatorValues results;
     const auto compute = [&, &values = values] {
       out ? call_operator_into(info, values, {}, *out, where)

@@ -5,6 +5,7 @@
 #include <heddle/indexing.h>
 
 #include "arrays/array_parts.h"
+#include "arrays/devices.h"
 #include "call_site.h"
 #include "errors.h"
 
@@ -33,7 +34,7 @@ AxisKey slice(PyObject* part) {
   return Slice{begin, end, step};
 }
 
-// Key arrays are on the device of x: lists and arrays of NumPy are copied there if it is a GPU.
+// Key arrays are on the device of x: lists and arrays of NumPy are copied there.
 IndexKey key_of(const NDArray& x, PyObject* part, Where where) {
   if (part == Py_None) return kNewAxis;
   if (part == Py_Ellipsis) return kEllipsis;
@@ -45,7 +46,7 @@ IndexKey key_of(const NDArray& x, PyObject* part, Where where) {
     const bool empty = PyList_Check(part) && PyList_Size(part) == 0;
     const NDArray keys =
         to_array({kName, "a key"}, part, empty ? std::optional(DType::i64) : std::nullopt, where);
-    return beside_on_gpu(&x, part, keys, where);
+    return placed(x.device(), part, keys, where);
   }
   refuse_type({kName, "a key"}, part, "ints, slices, '...', None, and arrays of integers or bools");
 }
@@ -96,7 +97,7 @@ void assign(const NDArray& target, PyObject* value, Where where) {
 void assign_chosen(const NDArray& x, const std::vector<IndexKey>& keys, PyObject* value, Where where) {
   std::optional<Operand> operand = to_operand(kValue, value, where);
   if (!operand) operand.emplace(to_array_for(kValue, value, x.dtype(), where), where);
-  if (operand->is_array) operand->array = beside_on_gpu(&x, value, operand->array, where);
+  if (operand->is_array) operand->array = placed(x.device(), value, operand->array, where);
   const ReleaseGil released;
   ndarray_detail::in_name_of(kName, [&] { Chosen(x, keys, where) = *operand; });
 }

@@ -10,6 +10,7 @@
 
 #include "arguments.h"
 #include "arrays/array_parts.h"
+#include "arrays/devices.h"
 #include "call_site.h"
 #include "engine/engines.h"
 
@@ -95,8 +96,9 @@ nb::object beside(PyObject* array, PyObject* other) { return operand_beside(arra
 
 std::optional<Operand> operand_at(ArgumentOf of, nb::handle object, PyObject* other, Where where) {
   std::optional<Operand> operand = to_operand(of, object, where);
-  if (operand && operand->is_array)
-    operand->array = beside_on_gpu(array_in(other), object, operand->array, where);
+  const NDArray* const beside = array_in(other);
+  if (operand && operand->is_array && beside && beside->defined())
+    operand->array = placed(beside->device(), object, operand->array, where);
   return operand;
 }
 
@@ -186,8 +188,8 @@ PyObject* compare(PyObject* a, PyObject* given, int how) {
 
 // The value of an array as a Python number; an error unless the array has one element.
 template <class Result> Result value_of(const char* function, PyObject* self) {
-  const NDArray& x = *array_in(self);
-  check_one_element(function, x);
+  check_one_element(function, *array_in(self));
+  const NDArray x = on_cpu(*array_in(self));
   make_readable(x);
   return visit_dtype(x.dtype(), [&]<class T>() { return static_cast<Result>(*x.data<const T>()); });
 }
@@ -249,14 +251,6 @@ void check_one_element(const char* function, const NDArray& x) {
   if (x.size() == 1) return;
   raise(PyExc_ValueError, std::string(function) + ": an array of shape " + x.shape().to_string() +
                               "; only one with one element has a value");
-}
-
-NDArray beside_on_gpu(const NDArray* beside, nb::handle object, const NDArray& made, Where where) {
-  if (!beside || !beside->defined() || beside->device().kind != DeviceKind::cuda || array_in(object) ||
-      made.device() == beside->device())
-    return made;
-  const ReleaseGil released;
-  return made.copy_to(beside->device(), where);
 }
 
 std::optional<Operand> to_operand(ArgumentOf of, nb::handle object, Where where) {

@@ -232,16 +232,11 @@ int get_buffer(PyObject* self, Py_buffer* buffer, int flags) {
 
 void release_buffer(PyObject*, Py_buffer* buffer) { delete static_cast<Export*>(buffer->internal); }
 
-// The array, or a copy on the CPU of one that is on a GPU.
-nb::object on_cpu(nb::handle array) {
-  const NDArray& given = *array_in(array);
-  if (!given.defined() || given.device().kind != DeviceKind::cuda) return nb::borrow(array);
-  NDArray here;
-  {
-    const ReleaseGil released;
-    here = given.detach().copy_to(cpu());
-  }
-  return wrap(std::move(here));
+NDArray on_cpu(const NDArray& array) {
+  if (!array.defined() || array.device().kind != DeviceKind::cuda) return array;
+  const Where where = python_call_site();
+  const ReleaseGil released;
+  return array.detach().copy_to(cpu(), where);
 }
 
 nb::object to_numpy(nb::handle array, bool copy) {
@@ -358,17 +353,17 @@ void bind_memory(ArrayClass& type) {
             // Handles empty arrays without NumPy, which cannot represent some of their shapes.
             const NDArray& array = *array_in(self.ptr());
             if (array.defined() && array.ndim() > 0 && array.shape()[0] == 0) return nb::list();
-            return to_numpy(on_cpu(self), false).attr("tolist")();
+            return to_numpy(wrap(on_cpu(array)), false).attr("tolist")();
           },
           nb::sig("def tolist(self) -> Any"))
       .def(
           "__reduce__",
           [](nb::handle self) {
             const NDArray& array = *array_in(self);
-            return nb::make_tuple(
-                nb::module_::import_("heddle").attr("_rebuild"),
-                nb::make_tuple(to_numpy(on_cpu(self), true).attr("tobytes")(), from_dims(array.shape()),
-                               name_of(array.dtype()), array.device().to_string(), requires_grad(array)));
+            return nb::make_tuple(nb::module_::import_("heddle").attr("_rebuild"),
+                                  nb::make_tuple(to_numpy(wrap(on_cpu(array)), true).attr("tobytes")(),
+                                                 from_dims(array.shape()), name_of(array.dtype()),
+                                                 array.device().to_string(), requires_grad(array)));
           },
           nb::sig("def __reduce__(self) -> tuple[Any, ...]"));
   bind_dlpack(type);

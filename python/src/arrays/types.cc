@@ -1,5 +1,4 @@
-// Dtypes, devices and shapes.
-#include <cctype>
+// Dtypes and shapes.
 #include <iterator>
 #include <map>
 #include <optional>
@@ -11,11 +10,10 @@
 
 #include "arguments.h"
 #include "arrays/array.h"
+#include "arrays/devices.h"
 
 namespace heddle::python {
 namespace {
-
-using namespace nb::literals;
 
 constexpr int kDTypes = static_cast<int>(std::size(kAllDTypes));
 PyObject* dtype_objects[kDTypes];  // the Python object of each dtype; these are never freed
@@ -55,27 +53,6 @@ DType dtype_named(ArgumentOf of, const std::string& name) {
 nb::object numpy_dtype() { return nb::module_::import_("numpy").attr("dtype"); }
 bool is_numpy_dtype(nb::handle object) { return nb::isinstance(object, numpy_dtype()); }
 
-Device device_named(ArgumentOf of, const std::string& name) {
-  std::size_t end = 0;
-  while (end < name.size() && (std::isalpha(static_cast<unsigned char>(name[end])) || name[end] == '_'))
-    ++end;
-  const std::string kind = name.substr(0, end);
-  std::string digits = name.substr(end);
-  if (digits.size() > 2 && digits.front() == '(' && digits.back() == ')') {
-    digits = digits.substr(1, digits.size() - 2);
-  } else if (digits.size() > 1 && digits.front() == ':') {
-    digits = digits.substr(1);
-  } else if (!digits.empty()) {
-    digits = "x";
-  }
-  const bool number = digits.size() < 6 && digits.find_first_not_of("0123456789") == std::string::npos;
-  const int index = number && !digits.empty() ? std::stoi(digits) : 0;
-  if (number && kind == "cpu") return cpu(index);
-  if (number && (kind == "gpu" || kind == "cuda")) return gpu(index);
-  if (name == "cpu_pinned") return cpu_pinned();
-  refuse_value(of, "'" + name + "', and there is no device of that name", "cpu, cpu(1), gpu(0), cpu_pinned");
-}
-
 }  // namespace
 
 std::string kind_of(nb::handle object) { return utf8_of(object.type().attr("__name__")); }
@@ -113,12 +90,6 @@ std::optional<DType> dtype_in(nb::handle other) {
 }  // namespace
 
 nb::object from_dtype(DType dtype) { return nb::borrow(dtype_objects[static_cast<int>(dtype)]); }
-
-Device to_device(ArgumentOf of, nb::handle object) {
-  if (nb::isinstance<Device>(object)) return *nb::inst_ptr<Device>(object);
-  if (PyUnicode_Check(object.ptr())) return device_named(of, text_in(of, object));
-  refuse_type(of, object, "a device, such as heddle.cpu() or 'cpu'");
-}
 
 Dims to_dims(ArgumentOf of, nb::handle object) {
   Dims dims;
@@ -184,45 +155,6 @@ void bind_dtypes(nb::module_& m) {
     m.attr(dtype == DType::boolean ? "bool_" : name_of(dtype)) = object;
     if (dtype != DType::boolean) m.attr(numpy_name(dtype)) = object;
   }
-}
-
-void bind_devices(nb::module_& m) {
-  nb::class_<Device>(m, "Device", "Where data lives and ops run.")
-      .def_prop_ro(
-          "kind",
-          [](const Device& self) { return self.kind == DeviceKind::cuda ? "gpu" : name_of(self.kind); })
-      .def_ro("index", &Device::index)
-      .def("__repr__", &Device::to_string)
-      .def(
-          "__eq__",
-          [](const Device& self, nb::handle other) -> nb::object {
-            const bool is_name = PyUnicode_Check(other.ptr());
-            if (!is_name && !nb::isinstance<Device>(other)) return nb::borrow(Py_NotImplemented);
-            try {
-              return nb::bool_(to_device({"Device.__eq__", "other"}, other) == self);
-            } catch (const InvalidArgument&) {
-              return nb::bool_(false);
-            }
-          },
-          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
-      .def("__hash__", [](const Device& self) { return static_cast<int>(self.kind) * 1000 + self.index; })
-      .def(
-          "__reduce__",
-          [](const Device& self) {
-            return nb::make_tuple(nb::module_::import_("heddle").attr("Device"),
-                                  nb::make_tuple(self.to_string()));
-          },
-          nb::sig("def __reduce__(self) -> tuple[object, ...]"))
-      .def(
-          "__init__",
-          [](Device* self, const std::string& name) {
-            new (self) Device(device_named({"Device", "name"}, name));
-          },
-          "name"_a);
-  m.def("cpu", &cpu, "index"_a = 0, "A device on the machine's memory.");
-  m.def("gpu", &gpu, "index"_a = 0, "A GPU.");
-  m.def("cpu_pinned", &cpu_pinned, "Page-locked memory of the CPU.");
-  m.def("gpu_count", &gpu_count, "How many GPUs this process may use.");
 }
 
 }  // namespace

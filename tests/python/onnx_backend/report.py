@@ -47,6 +47,8 @@ array([1 1 1 1], dtype=i64)
 - Inputs come in order or by name: arrays of Heddle, of NumPy, or lists. Their dtypes are those of the model; a size that has a name may be any.
 - Outputs are arrays of their own: no later call changes them.
 - Any thread may call. The model belongs to the engine that was current in `load`.
+- `load(path, device="gpu(0)")` puts the weights on a GPU, where calls compute; without it they are on the thread's [default device](python.md#gpus). Lists and arrays of NumPy are copied
+  there, arrays of Heddle have to be there.
 - Weights are loaded once. What depends on constants alone is computed in `load`; a batch norm becomes part of the convolution before it, and an added row or
   `Relu` part of a product.
 

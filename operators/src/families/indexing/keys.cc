@@ -239,11 +239,17 @@ NDArray values_for(const Choice& choice, const Operand& values) {
   return one_axis.storage() == choice.view.storage() ? one_axis.copy() : one_axis;
 }
 
+// The indices as an array that the assignment does not write to: x[x] = 0 means the x from before.
+NDArray unchanged_indices(const Choice& choice) {
+  const NDArray indices = choice.indices();
+  return indices.storage() == choice.view.storage() ? indices.copy() : indices;
+}
+
 void write(const Choice& choice, const Operand& values) {
   const NDArray source = values_for(choice, values);
   Shape along = Dims::filled(source.ndim(), 1);
   along[choice.axis] = element_count(choice.places);
-  const NDArray indices = reshape(choice.indices(), along);
+  const NDArray indices = reshape(unchanged_indices(choice), along);
   if (const NDArray target = merged(choice); target.defined())
     return scatter_into(kName, target, indices, source, choice.axis, Scatter::set);
   const NDArray changed = choice.view.detach().copy();
