@@ -108,8 +108,8 @@ LENT = {
     # Where an op takes memory; what CUDA keeps for a thread.
     ("comm", "arrays"): "ndarray",
     ("comm", "stream"): "engine",
-    # What kernels may use, for nvcc and for the emulated GPU.
-    **{(module, "gpu"): "engine" for module in ("ndarray", "operators", "nn", "comm", "kvstore", "emulated_gpu")},
+    # What kernels may use, for nvcc and for the emulated GPU; libraries of NVIDIA.
+    **{(module, "gpu"): "engine" for module in ("ndarray", "operators", "nn", "comm", "kvstore", "bench", "emulated_gpu", "gpu_arrays")},
     **{(tests, layer): "operators" for tests in ("emulated_gpu", "gpu_arrays") for layer in ("cuda", "families")},
     **{("tools", layer): "kvstore" for layer in ("client", "snapshot")},
     **{("bench", layer): "kvstore" for layer in ("client", "wire")},

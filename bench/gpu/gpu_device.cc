@@ -1,8 +1,12 @@
-// gpu_device: says what GPUs this machine has, as CUDA tells it. Exit status 77: none; 1: there is one that CUDA cannot use.
+// gpu_device: says what GPUs this machine has, as CUDA tells it, and which of the calls that Heddle needs work there. Exit status 77:
+// none; 1: there is one that CUDA cannot use; 3: some calls do not work.
 #include <cstdio>
 #include <cuda_runtime_api.h>
+#include <exception>
 
 #include <heddle/device.h>
+
+#include "gpu/cuda/gpu_calls.h"
 
 namespace {
 
@@ -50,9 +54,22 @@ void print_peers(int count) {
   }
 }
 
+// What CUDA counts, Heddle has to find.
+bool heddle_finds(int count) {
+  try {
+    const int found = heddle::gpu_count();
+    std::printf("heddle finds %d\n", found);
+    return found == count;
+  } catch (const std::exception& error) {
+    std::printf("heddle finds none: %s\n", error.what());
+    return false;
+  }
+}
+
 }  // namespace
 
 int main() {
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a call that hangs is the one behind the last line
   int count = 0;
   if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess || count == 0)
     return print_refusal(status == cudaSuccess ? cudaErrorNoDevice : status);
@@ -65,6 +82,8 @@ int main() {
     if (const int status = print_device(index)) return status;
   }
   print_peers(count);
-  std::printf("heddle finds %d\n", heddle::gpu_count());
-  return heddle::gpu_count() == count ? 0 : 1;
+  if (!heddle_finds(count)) return 1;
+  int failed = 0;
+  for (int index = 0; index < count; ++index) failed += heddle::bench::try_calls(index);
+  return failed ? 3 : 0;
 }

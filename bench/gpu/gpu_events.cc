@@ -49,12 +49,12 @@ double seconds_of(const std::function<void()>& fn) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-double device_seconds(const NDArray& x, const std::function<void()>& fn) {
+double device_seconds(const NDArray& x, int calls, const std::function<void()>& fn) {
   check_cuda(cudaSetDevice(0));
   const CudaEvent start, end;
   push_record(x, start);
   try {
-    fn();
+    for (int i = 0; i < calls; ++i) fn();
   } catch (...) {
     x.wait();  // the event is still to be recorded
     throw;
@@ -64,7 +64,7 @@ double device_seconds(const NDArray& x, const std::function<void()>& fn) {
   check_cuda(cudaEventSynchronize(end.event));
   float milliseconds = 0;
   check_cuda(cudaEventElapsedTime(&milliseconds, start.event, end.event));
-  return std::max<double>(milliseconds, 1e-6) / 1e3;
+  return std::max<double>(milliseconds, 1e-6) / 1e3 / calls;
 }
 
 }  // namespace heddle::bench

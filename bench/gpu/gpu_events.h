@@ -15,8 +15,8 @@ double median_of(int runs, const std::function<double()>& fn);
 
 double seconds_of(const std::function<void()>& fn);  // on the host's clock
 
-// Seconds of the device between two events on the compute stream of gpu(0), around the ops that fn pushes. They read x,
-// and so run between the events. Waits for them.
-double device_seconds(const NDArray& x, const std::function<void()>& fn);
+// Seconds of the device for one call of fn: `calls` of them are between two events on the compute stream of gpu(0). The ops that fn
+// pushes read x, and so run between the events. Waits for them.
+double device_seconds(const NDArray& x, int calls, const std::function<void()>& fn);
 
 }  // namespace heddle::bench

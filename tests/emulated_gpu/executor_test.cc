@@ -99,6 +99,14 @@ TEST_CASE("shared memory, static and dynamic, and its limits") {
   check(on_gpu::launch(stream, 1, 64, 60000, BigShared{out.data()}));
   const std::vector<int> got = out.values(stream);
   for (int i = 0; i < 64; ++i) CHECK(got[static_cast<std::size_t>(i)] == 3 * (63 - i));
+  // Another device has a limit of its own.
+  cudaStream_t elsewhere = nullptr;
+  check(cudaSetDevice(1));
+  check(cudaStreamCreate(&elsewhere));
+  CHECK(on_gpu::launch(elsewhere, 1, 64, 60000, BigShared{out.data()}) == cudaErrorInvalidValue);
+  cudaGetLastError();
+  check(cudaStreamDestroy(elsewhere));
+  check(cudaSetDevice(0));
 }
 
 TEST_CASE("launches that a GPU refuses") {

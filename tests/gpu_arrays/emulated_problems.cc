@@ -2,6 +2,8 @@
 
 #include "problems.h"
 
+bool is_emulated() { return true; }
+
 std::string problems() {
   heddle::emulated_gpu::check_memory();
   std::string all;

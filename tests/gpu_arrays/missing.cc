@@ -90,6 +90,11 @@ const std::set<std::string>& operators_with_near_results() {
   return all;
 }
 
+const std::set<std::string>& operators_with_rare_differences() {
+  static const std::set<std::string> all = {"binomial", "categorical", "multinomial", "poisson"};
+  return all;
+}
+
 const std::set<std::string>& operators_with_cancellation() {
   static const std::set<std::string> all = {"gru"};  // of 1 and a sigmoid near 1
   return all;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+bool is_emulated();          // whether the GPUs are the emulated ones
 std::string problems();      // everything that was found wrong since the last call
 std::uint64_t host_waits();  // how often the host has waited for a device
 // How often recorded work of a graph was enqueued; more at each call on a real GPU, which does not tell.

@@ -19,7 +19,7 @@
 #include "compare.h"
 #include "cuda/gemm.h"
 #include "cuda/libraries/cublaslt.h"
-#include "cuda/libraries/shared_library.h"
+#include "gpu/shared_library.h"
 #include "problems.h"
 
 using namespace heddle;
@@ -344,11 +344,11 @@ TEST_CASE("plans of the library are kept for each form of product") {
 }
 
 TEST_CASE("a library that is not found, or lacks a function, is named") {
-  const cuda_kernels::SharedLibrary none({"libheddle_has_no_such.so.1", "libnor_this.so"});
+  const detail::SharedLibrary none({"libheddle_has_no_such.so.1", "libnor_this.so"});
   CHECK(!none.is_open());
   CHECK(none.missing().find("libheddle_has_no_such.so.1") != std::string::npos);
   CHECK(none.missing().find("libnor_this.so") != std::string::npos);
-  const cuda_kernels::SharedLibrary c({"libheddle_has_no_such.so.1", "libc.so.6"});
+  const detail::SharedLibrary c({"libheddle_has_no_such.so.1", "libc.so.6"});
   REQUIRE(c.is_open());
   std::size_t (*length)(const char*) = nullptr;
   c.find("strlen", length);

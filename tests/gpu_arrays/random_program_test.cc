@@ -2,6 +2,7 @@
 // the bits that serial execution on the CPU leaves.
 //
 // HEDDLE_ARRAY_PROGRAMS=N runs N programs in place of 200, HEDDLE_ARRAY_PROGRAM=SEED one of them.
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -66,11 +67,14 @@ bool fails(const ArrayProgram& program) {
   return false;
 }
 
-// Leaves out parts, from halves to single steps, as long as the program fails.
+// Leaves out parts, from halves to single steps, as long as the program fails, for some seconds: on a GPU that is lost or slow it
+// would take for ever.
 ArrayProgram shrunken(ArrayProgram program) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   for (std::size_t part = 64; part > 0; part /= 2) {
     for (std::size_t thread = 0; thread < program.threads.size(); ++thread) {
-      for (std::size_t at = 0; at < program.threads[thread].size();) {
+      for (std::size_t at = 0;
+           at < program.threads[thread].size() && std::chrono::steady_clock::now() < end;) {
         ArrayProgram less = program;
         std::vector<Step>& steps = less.threads[thread];
         const auto begin = steps.begin() + static_cast<std::ptrdiff_t>(at);

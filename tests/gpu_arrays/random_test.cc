@@ -122,16 +122,6 @@ TEST_CASE("dropout on a GPU drops what the CPU drops") {
   CHECK(problems() == "");
 }
 
-// The CPU may round products and sums at once, and so accept another proposal, seldom.
-std::size_t different(const NDArray& here, const NDArray& there, double relative) {
-  const auto a = here.astype(DType::f64).to_vector<double>(),
-             b = there.copy_to(cpu()).astype(DType::f64).to_vector<double>();
-  std::size_t count = a.size() != b.size() || here.dtype() != there.dtype() ? 1000000 : 0;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    count += !(std::fabs(a[i] - b[i]) <= relative * std::fabs(a[i]) + 1e-300);
-  return count;
-}
-
 TEST_CASE("distributions on a GPU have the numbers of the CPU") {
   const Shape shape{3, 100};
   const NDArray wide = arange(0.25, 75.25, 0.25, DType::f64).view_as(shape), share = wide / 76;

@@ -35,6 +35,7 @@ class Archive:
             path = self.folder / "bin" / name
             path.write_text(f"#!/bin/sh\n{text}\n")
             path.chmod(0o755)
+        self.script = self.folder / "gpu-check"
         self.out = self.folder / "results"
         self.environment = {}
         # Without Python and compute-sanitizer of this machine.
@@ -42,6 +43,12 @@ class Archive:
         self.tools.mkdir()
         for tool in ("bash", "mkdir", "sleep", "cat"):
             (self.tools / tool).symlink_to(shutil.which(tool))
+
+    def replace(self, text, by):
+        script = self.script.read_text()
+        if text not in script:
+            sys.exit(f"gpu-check has no '{text}'")
+        self.script.write_text(script.replace(text, by))
 
     def start(self, *options):
         command = [shutil.which("bash"), str(self.folder / "gpu-check"), "--out", str(self.out), *options]
@@ -168,19 +175,93 @@ def test_missing_libraries(root):
     archive = Archive(root, first_tests=text.format("libnccl.so.2"))
     expect(archive.run("--only", "tests"), 0, archive)
     expect(archive.result("first"), ("not run", "libnccl.so.2 is not here"), archive)
+    archive = Archive(root, first_tests="echo; echo 'NOT RUN: NCCL is not found'; echo more")
+    expect(archive.run("--only", "tests"), 0, archive)
+    expect(archive.result("first"), ("not run", "NCCL is not found"), archive)
     archive = Archive(root, first_tests=text.format("libzip.so.4"))
     expect(archive.run("--only", "tests"), 1, archive)
 
 
-def test_cublaslt_is_used_where_it_is(root):
-    for version, used in (("13", True), ("11", False)):
-        archive = Archive(root, first_tests="echo \"folders: $HEDDLE_CUDA_LIBRARIES.\"")
-        libraries = archive.folder / "libraries"
-        libraries.mkdir()
-        (libraries / f"libcublasLt.so.{version}").write_text("")
-        archive.environment["LD_LIBRARY_PATH"] = str(libraries)
+def test_libraries_are_named_where_all_of_them_are(root):
+    for cublas, all_here in (("13", True), ("11", False)):
+        archive = Archive(root, first_tests="echo \"named: $HEDDLE_CUDA_LIBRARIES. found: $LD_LIBRARY_PATH.\"")
+        archive.replace(" /usr/", " /none/")  # the libraries of this machine
+        folders = [archive.folder / "blas", archive.folder / "solver"]
+        for folder, names in zip(folders, ((f"libcublasLt.so.{cublas}", "libcublas.so.13"), ("libcusolver.so.12", "libnccl.so.2"))):
+            folder.mkdir()
+            for name in names:
+                (folder / name).write_text("")
+        path = ":".join(map(str, folders))
+        archive.environment["LD_LIBRARY_PATH"] = path
         expect(archive.run("--only", "tests"), 0, archive)
-        expect(f"folders: {libraries if used else ''}." in archive.file("tests.txt"), True, archive)
+        said = archive.file("tests.txt")
+        expect(f"named: {path}. found: {path}." in said, all_here, archive)
+        expect(f"named: . found: {path}:{path}." in said, not all_here, archive)
+
+
+# A program with three numbered cases, as tests/engine/cuda/numbered_cases.h writes them.
+CASES = """first=1
+for option in "$@"; do case $option in --first=*) first=${option#*=} ;; esac; done
+[ "$first" -gt 1 ] || { echo "#1 good one"; }
+[ "$first" -gt 2 ] || { echo "#2 bad one"; %s; }
+[ "$first" -gt 3 ] || echo "#3 last one"
+echo "#end"
+"""
+
+
+def test_cases_behind_one_that_ends_the_program_run(root):
+    ends = {
+        "echo '#2 failed'; echo '#2 has ended the program: a GPU is lost'; exit 1": "failed",
+        "kill -SEGV $$": "failed",
+        "kill -TERM $$": "failed",
+    }
+    for text, result in ends.items():
+        archive = Archive(root, first_tests=CASES % text)
+        expect(archive.run("--only", "tests"), 1, archive)
+        expect(archive.result("first")[0], result, archive)
+        expect("in case 2, 'bad one'" in archive.result("first")[1], True, archive)
+        expect(archive.result("first#3"), ("passed", ""), archive)
+        expect("#3 last one\n" in archive.file("tests.txt"), True, archive)
+        expect(archive.result("second"), ("passed", ""), archive)
+
+
+def test_the_case_that_hangs_is_named(root):
+    archive = Archive(root, first_tests=CASES % "exec sleep 1000")
+    expect(archive.run("--seconds", "30", "--only", "tests"), 1, archive)
+    expect(archive.result("first")[0], "out of time", archive)
+    expect("in case 2, 'bad one'" in archive.result("first")[1], True, archive)
+    expect(archive.result("first#3"), ("passed", ""), archive)
+
+
+def test_cases_that_fail_are_named(root):
+    archive = Archive(root, first_tests=CASES % "echo '#2 failed'" + "exit 1")
+    expect(archive.run("--only", "tests"), 1, archive)
+    expect(archive.result("first"), ("failed", "exit status 1; see tests.txt; 'bad one'"), archive)
+    expect(archive.result("first#3"), None, archive)
+
+
+def test_a_program_whose_first_case_always_ends_it_is_given_up(root):
+    archive = Archive(root, first_tests="echo '#1 one'; exit 1")
+    expect(archive.run("--only", "tests"), 1, archive)
+    expect(archive.result("first")[0], "failed", archive)
+    expect(archive.result("first#2")[0], "failed", archive)
+    expect(archive.result("first#3"), None, archive)
+
+
+def test_a_slow_device_stage_is_no_reason_to_stop(root):
+    for text, result in (("exec sleep 1000", "out of time"), ("echo 'NOT WORKING: cudaLaunchHostFunc'; exit 3", "failed")):
+        archive = Archive(root, gpu_device=text)
+        archive.replace("attempt device 60", "attempt device 1")
+        expect(archive.run(), 1, archive)
+        expect(archive.result("device")[0], result, archive)
+        expect(archive.result("second"), ("passed", ""), archive)
+
+
+def test_wanted_stages_divide_the_time(root):
+    archive = Archive(root, gpu_bench="sleep 2")
+    expect(archive.run("--seconds", "9"), 1, archive)
+    expect(archive.result("benchmarks")[0], "out of time", archive)
+    expect(archive.run("--seconds", "9", "--only", "benchmarks"), 0, archive)
 
 
 def test_sanitizers(root):
@@ -204,7 +285,7 @@ def test_sanitizers(root):
 
 def test_wrong_command_lines(root):
     archive = Archive(root)
-    for options in (["--nonsense"], ["--only", "nonsense"], ["--only"], ["--seconds", "0"], ["--pack"]):
+    for options in (["--nonsense"], ["--only", "nonsense"], ["--only"], ["--seconds", "0"], ["--pack"], ["--archive", "f"]):
         expect(archive.run(*options), 2, archive)
     expect(archive.run("--help"), 0, archive)
     expect("nine minutes" in archive.text, True, archive)

@@ -56,8 +56,10 @@ class DeviceLibrary {
   virtual std::unique_ptr<DeviceRanks> join(const std::string& id, int rank, int size, Device device) = 0;
 };
 
-// NCCL (nccl.cc), or null if this build has none (no_nccl.cc).
+// NCCL (nccl.cc); null if it is not found, or if this build has no CUDA (no_nccl.cc).
 DeviceLibrary* nccl();
+// Why nccl() is null.
+std::string nccl_missing();
 
 // Starts the call on the stream, by the functions of DeviceRanks.
 void start(DeviceRanks& ranks, const Collective& call, int rank, Stream& stream);

@@ -118,8 +118,7 @@ int agree_on_devices(Rendezvous& rendezvous, DeviceLibrary* library, int wanted)
   const int local = local_rank(rendezvous, info.host);
   int index = -1;
   try {
-    if (!library)
-      throw CommError("its build has no NCCL; configure with -DHEDDLE_CUDA=ON where NCCL is installed");
+    if (!library) throw CommError(nccl_missing());
     index = choose_device(*library, wanted, local);
     info.place = library->place_of(library->device(index));
   } catch (const std::exception& error) {

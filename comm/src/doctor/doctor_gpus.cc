@@ -92,10 +92,10 @@ void examine_products(Findings& findings, const GpuInfo& info) {
 
 void examine_nccl(Findings& findings, const GpuInfo& info) {
   if (!nccl()) {
-    const std::string file = info.built ? find_library({"libnccl.so.2"}) : "";
+    const bool emulated = info.built && info.emulated;
     return findings.push_back({Level::note, "NCCL",
-                               "not in this build: no collectives on GPUs; docs/comm.md" +
-                                   (file.empty() ? "" : "; " + file + " is there")});
+                               (info.built && !emulated ? nccl_missing() : std::string("not in this build")) +
+                                   ": no collectives on GPUs; docs/comm.md"});
   }
   try {
     const int devices = nccl()->devices();

@@ -76,8 +76,11 @@ void copy(CopyCall rows, cudaMemcpyKind kind, cudaStream_t handle, bool wait, bo
     if (to == Side::device && from == Side::device && !names_devices) check_access(rows.to, rows.from);
     if (!stream.capture) {
       wait = wait || to == Side::pageable;
-      if (!wait && from == Side::pageable) {
-        if (bytes > kStagedAtOnce) count_host_wait();
+      if (to == Side::device && from == Side::pageable) {
+        // cudaMemcpy returns, too, when the memory has been read: streams that do not wait for the default one have to be
+        // ordered behind it.
+        if (wait || bytes > kStagedAtOnce) count_host_wait();
+        wait = false;
         stage(rows);
       }
     } else if (wait) {

@@ -129,8 +129,8 @@ CUgraphNode_st& node_of(cudaGraphNode_t handle) {
   throw Failure{cudaErrorInvalidValue};
 }
 
-int shared_limit_of(const void* function) {
-  const auto found = runtime().shared_limits.find(function);
+int shared_limit_of(const void* function, int device) {
+  const auto found = runtime().shared_limits.find({function, device});
   return found == runtime().shared_limits.end() ? static_cast<int>(on_gpu::kSharedBytes) : found->second;
 }
 
@@ -357,7 +357,7 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGra
     const std::lock_guard guard(runtime().mutex);
     replace(executable, node,
             {checked_launch(to->func, to->gridDim, to->blockDim, to->kernelParams, to->sharedMemBytes,
-                            shared_limit_of(to->func))});
+                            shared_limit_of(to->func, executable_of(executable).device))});
   });
 }
 
@@ -392,8 +392,8 @@ cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**
     const std::lock_guard guard(runtime().mutex);
     CUstream_st& stream = stream_of(handle);
     require(stream.device == device, cudaErrorInvalidResourceHandle);
-    submit(stream,
-           {checked_launch(function, grid, block, arguments, shared_bytes, shared_limit_of(function))});
+    submit(stream, {checked_launch(function, grid, block, arguments, shared_bytes,
+                                   shared_limit_of(function, device))});
   });
 }
 
@@ -401,7 +401,7 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
   return locked_call("cudaFuncSetAttribute", [&] {
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return;
     require(value >= 0 && value <= 227 << 10, cudaErrorInvalidValue);
-    runtime().shared_limits[function] = value;
+    runtime().shared_limits[{function, current_device()}] = value;
   });
 }
 
@@ -413,7 +413,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
     attributes->maxThreadsPerBlock = 1024;
     attributes->numRegs = 32;
     attributes->ptxVersion = attributes->binaryVersion = 90;
-    attributes->maxDynamicSharedSizeBytes = shared_limit_of(function);
+    attributes->maxDynamicSharedSizeBytes = shared_limit_of(function, current_device());
   });
 }
 

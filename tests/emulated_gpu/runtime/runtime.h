@@ -63,7 +63,7 @@ struct Runtime {
   std::map<cudaMemPool_t, std::unique_ptr<Pool>> pools{};
   std::map<int, cudaMemPool_t> default_pools{}, current_pools{};
   std::map<const char*, Pinned> pinned{};
-  std::map<const void*, int> shared_limits{};  // dynamic shared memory that kernels may ask for
+  std::map<std::pair<const void*, int>, int> shared_limits{};  // dynamic; of a kernel, on a device
   std::vector<std::shared_ptr<Capture>> captures{};
   unsigned peers[kMostDevices]{};  // by device: a bit for each device whose memory its kernels may use
   unsigned long long ids = 0;

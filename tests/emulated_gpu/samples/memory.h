@@ -35,6 +35,8 @@ template <class T> class OnDevice {
   }
   explicit OnDevice(const std::vector<T>& values) : OnDevice(values.size()) {
     check(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+    // The copy of pageable memory may still be under way, and non-blocking streams do not wait for it.
+    check(cudaStreamSynchronize(nullptr));
   }
   ~OnDevice() { cudaFree(data_); }
   OnDevice(const OnDevice&) = delete;

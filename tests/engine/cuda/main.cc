@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <exception>
 
-#include <doctest/doctest.h>
+#include "numbered_cases.h"
 
-#include <heddle/device.h>
+REGISTER_LISTENER("numbered cases", 1, heddle::test::NumberedCases);
 
 int main(int argc, char** argv) {
+  // A process that is killed has written all its lines.
+  if (heddle::test::numbered()) std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   try {
     if (heddle::gpu_count() == 0) {
       std::puts("no GPU: cudaGetDeviceCount says 0 devices. Nothing was run.");
@@ -19,5 +21,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   doctest::Context context(argc, argv);
-  return context.run();
+  const int status = context.run();
+  if (heddle::test::numbered()) std::puts("#end");
+  return status;
 }

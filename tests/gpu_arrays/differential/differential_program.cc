@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <iterator>
@@ -72,6 +73,10 @@ std::uint64_t hash_of(const NDArray& x) {
   return hash_of(values.data(), values.size() * sizeof(double));
 }
 
+void print_error(std::size_t step, const std::string& op, const std::exception& error) {
+  std::printf("step %zu, operator %s: %s\n", step, op.c_str(), error.what());
+}
+
 // A step while its result is still being computed.
 struct Step {
   std::string op;
@@ -131,6 +136,9 @@ class Program {
         values_.push_back(is_floating(step.result.dtype()) ? where(isnan(step.result), NAN, step.result)
                                                            : step.result);
     } catch (const InvalidArgument&) {
+    } catch (const Error& error) {
+      step = {op, {}, "broken"};
+      print_error(steps_.size(), op, error);
     }
     steps_.push_back(step);
   }
@@ -165,13 +173,16 @@ std::vector<StepLine> run_program(std::uint64_t seed, Device device) {
         line.shape = text_of(step.result.shape());
       } catch (const InvalidArgument&) {  // what data cause, such as a negative exponent
         line.kind = "error";
+      } catch (const Error& error) {
+        line.kind = "broken";
+        print_error(lines.size(), step.op, error);
       }
     }
     lines.push_back(line);
   }
   try {
     current_engine().wait_all();
-  } catch (const AggregateError&) {  // the lines have these errors
+  } catch (const Error&) {  // the lines have these errors
   }
   return lines;
 }

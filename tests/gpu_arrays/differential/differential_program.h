@@ -18,14 +18,15 @@ struct StepLine {
   int step = 0;
   std::string op, dtype, shape;
   // "input", "bits": an operation of IEEE or on integers, "libm": its last bits are the library's, "refused": the call
-  // threw, "error": the op failed. The last two have no dtype, shape and hash.
+  // threw, "error": the op refused its data, "broken": it failed otherwise. The last three have no dtype, shape and hash.
   std::string kind;
   std::uint64_t hash = 0;  // of the elements; all NaN are alike, since IEEE leaves their bits open
 
   bool operator==(const StepLine&) const = default;
 };
 
-// Runs the program of a seed on a device. The same seed gives the same program and inputs everywhere. Throws if the device fails.
+// Runs the program of a seed on a device. The same seed gives the same program and inputs everywhere. Prints the errors of steps that
+// are "broken". Throws Error if there are no inputs, as on a GPU that is lost.
 std::vector<StepLine> run_program(std::uint64_t seed, Device device);
 
 void write_line(std::ostream& out, const StepLine& line);

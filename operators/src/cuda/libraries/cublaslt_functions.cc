@@ -6,10 +6,13 @@
 #include <heddle/error.h>
 #include <heddle/log.h>
 
-#include "cuda/libraries/shared_library.h"
+#include "gpu/shared_library.h"
 
 namespace heddle::cuda_kernels::cublaslt {
 namespace {
+
+using detail::library_folders_given;
+using detail::SharedLibrary;
 
 std::unique_ptr<const Functions> load() {
   // First that of the CUDA that Heddle was built for, which the driver is known to run.

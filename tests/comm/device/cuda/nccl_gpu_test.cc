@@ -1,6 +1,7 @@
 // The back end nccl with NCCL: one rank per GPU, each a thread with its own engine. With one GPU the
 // communicator has one rank: everything is called, and nothing is sent.
 #include <chrono>
+#include <cstdio>
 #include <cuda_runtime_api.h>
 #include <numeric>
 #include <stdexcept>
@@ -63,6 +64,10 @@ std::vector<float> of(std::size_t count, double value) {
 }
 
 void on_gpus(const std::function<void(Communicator&)>& body) {
+  if (!comm_detail::nccl()) {
+    std::printf("NOT RUN: %s\n", comm_detail::nccl_missing().c_str());  // tools/gpu-check reads it
+    return;
+  }
   const TemporaryDirectory directory;
   const int size = gpu_count();
   const std::string ranks = std::to_string(size) + (size == 1 ? " rank, NCCL " : " ranks, NCCL ");

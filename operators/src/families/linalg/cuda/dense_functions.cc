@@ -5,10 +5,13 @@
 #include <heddle/error.h>
 #include <heddle/log.h>
 
-#include "cuda/libraries/shared_library.h"
+#include "gpu/shared_library.h"
 
 namespace heddle::cuda_kernels::dense {
 namespace {
+
+using detail::library_folders_given;
+using detail::SharedLibrary;
 
 struct Loaded {
   std::unique_ptr<const Functions> functions;

@@ -1,4 +1,4 @@
-#include "cuda/libraries/shared_library.h"
+#include "gpu/shared_library.h"
 
 #include <cstdlib>
 #include <dlfcn.h>
@@ -6,7 +6,7 @@
 
 #include <heddle/error.h>
 
-namespace heddle::cuda_kernels {
+namespace heddle::detail {
 namespace {
 
 constexpr const char* kFolders = "HEDDLE_CUDA_LIBRARIES";
@@ -46,4 +46,4 @@ void* SharedLibrary::symbol(const char* name) const {
 
 bool library_folders_given() { return places().size() > 1; }
 
-}  // namespace heddle::cuda_kernels
+}  // namespace heddle::detail

@@ -1,10 +1,10 @@
-// Libraries of CUDA, opened when they are first needed: a machine may have a driver and nothing else.
+// Libraries of NVIDIA, opened when they are first needed: a machine may have a driver and nothing else.
 #pragma once
 
 #include <string>
 #include <vector>
 
-namespace heddle::cuda_kernels {
+namespace heddle::detail {
 
 // A library that stays open until the process ends.
 class SharedLibrary {
@@ -31,4 +31,4 @@ class SharedLibrary {
 // Whether HEDDLE_CUDA_LIBRARIES names folders: then a library that is not found is an error.
 bool library_folders_given();
 
-}  // namespace heddle::cuda_kernels
+}  // namespace heddle::detail
