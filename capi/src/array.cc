@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include <heddle/c/array.h>
 #include <heddle/default_engine.h>
+#include <heddle/gpu_event.h>
+#include <heddle/gpu_memory.h>
 
 #include "array_handle.h"
 #include "c/wait.h"
@@ -38,6 +41,19 @@ void check_bools(DType dtype, const void* data, std::size_t bytes, const char* c
   const auto* first = static_cast<const unsigned char*>(data);
   if (dtype == DType::boolean && std::any_of(first, first + bytes, [](unsigned char b) { return b > 1; }))
     throw InvalidArgument(std::string(call) + ": data has a bool whose byte is above 1; want 0 or 1 in each");
+}
+
+// Throws unless memory that is lent for a device is there. Memory for the CPU is not looked at.
+void check_place(Device device, const void* data, std::size_t bytes, const char* call) {
+  if (bytes == 0) return;
+  if (device.kind == DeviceKind::cpu_pinned && !is_page_locked(data, bytes))
+    throw InvalidArgument(std::string(call) + ": the memory is not page-locked; want HEDDLE_CPU for it");
+  if (device.kind != DeviceKind::cuda) return;
+  const std::optional<Device> found = gpu_with(data);
+  if (found && *found == device) return;
+  throw InvalidArgument(std::string(call) + ": the memory is " +
+                        (found ? "on " + found->to_string() : std::string("no GPU's")) +
+                        "; the options say " + device.to_string());
 }
 
 // The caller's memory, into which an op copies an array's values. If the wait for this op fails, `data`
@@ -157,6 +173,7 @@ heddle_status heddle_array_lend(const heddle_array_options* options, const int64
     if (reinterpret_cast<std::uintptr_t>(data) % item != 0)
       throw InvalidArgument(std::string(kCall) + ": the memory is not aligned to " + std::to_string(item) +
                             " bytes");
+    check_place(place.device(), data, bytes, kCall);
     if (place.device().kind != DeviceKind::cuda) check_bools(place.dtype(), data, bytes, kCall);
     const std::shared_ptr<std::byte> memory(std::make_shared<Owned>(std::move(owned)),
                                             static_cast<std::byte*>(data));

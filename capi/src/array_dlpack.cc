@@ -22,14 +22,15 @@ heddle_status lend(const heddle_array* array, std::int32_t copy, Tensor** tensor
 }
 
 template <class Tensor>
-heddle_status take_over(heddle_engine* engine, Tensor* tensor, std::int32_t copy, heddle_array** array,
-                        heddle_error** error, const char* call) noexcept {
+heddle_status take_over(heddle_engine* engine, Tensor* tensor, std::int32_t copy, const DLPackStream* stream,
+                        heddle_array** array, heddle_error** error, const char* call) noexcept {
   return called(error, [&] {
     const std::shared_ptr<Engine> on = engine_of(engine, call);
     if (!tensor) throw_null(call, "tensor");
     check_out(array, call, "array");
     const EngineScope scope(*on);
-    *array = new_handle(from_dlpack(tensor, copy != 0), EngineLink(on));
+    NDArray taken = stream ? from_dlpack(tensor, *stream, copy != 0) : from_dlpack(tensor, copy != 0);
+    *array = new_handle(std::move(taken), EngineLink(on));
   });
 }
 
@@ -71,12 +72,19 @@ heddle_status heddle_array_order_after(const heddle_array* array, void* stream, 
 
 heddle_status heddle_array_from_dlpack(heddle_engine* engine, heddle_dl_managed_tensor_versioned* tensor,
                                        int32_t copy, heddle_array** array, heddle_error** error) {
-  return take_over(engine, tensor, copy, array, error, "heddle_array_from_dlpack");
+  return take_over(engine, tensor, copy, nullptr, array, error, "heddle_array_from_dlpack");
+}
+
+heddle_status heddle_array_from_dlpack_on(heddle_engine* engine, heddle_dl_managed_tensor_versioned* tensor,
+                                          int32_t copy, void* stream, heddle_array** array,
+                                          heddle_error** error) {
+  const DLPackStream theirs{stream};
+  return take_over(engine, tensor, copy, &theirs, array, error, "heddle_array_from_dlpack_on");
 }
 
 heddle_status heddle_array_from_dlpack_unversioned(heddle_engine* engine, heddle_dl_managed_tensor* tensor,
                                                    int32_t copy, heddle_array** array, heddle_error** error) {
-  return take_over(engine, tensor, copy, array, error, "heddle_array_from_dlpack_unversioned");
+  return take_over(engine, tensor, copy, nullptr, array, error, "heddle_array_from_dlpack_unversioned");
 }
 
 heddle_status heddle_array_dlpack_device(const heddle_array* array, heddle_dl_device* device,

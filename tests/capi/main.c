@@ -124,6 +124,7 @@ int main(void) {
   test_optimizers();
   test_files();
   test_dlpack();
+  test_gpu();
   test_ranks();
   test_stores();
   test_trainers();

@@ -44,6 +44,7 @@ void test_autograd(void);
 void test_optimizers(void);
 void test_files(void);
 void test_dlpack(void);
+void test_gpu(void);
 void test_ranks(void);
 void test_stores(void);
 void test_trainers(void);

@@ -1,4 +1,5 @@
 // Memory of GPUs that is exchanged with other libraries: their streams and the engine's are put in order by events.
+#include <atomic>
 #include <cuda_runtime_api.h>
 #include <memory>
 #include <stdexcept>
@@ -8,7 +9,9 @@
 
 #include <heddle/array_op.h>
 #include <heddle/dlpack.h>
+#include <heddle/engine.h>
 #include <heddle/gpu_event.h>
+#include <heddle/interrupt_check.h>
 #include <heddle/ops.h>
 
 #include "problems.h"
@@ -28,6 +31,7 @@ struct Theirs {
   DLPackStream handle() const { return {stream}; }
 };
 
+// Bytes of 64 and more make floats of 3 and more, which an addition shows.
 constexpr std::int64_t kCount = 20'000;
 
 // Many kernels, of which the last one writes `value`.
@@ -106,7 +110,8 @@ TEST_CASE(
   CHECK(gpu_of_memory(lent.memory) == gpu(0));
   for (const bool copy : {false, true}) {
     lent.ended = false;
-    for (int i = 0; i < 20; ++i) cudaMemsetAsync(lent.memory, i, kCount * sizeof(float), theirs.stream);
+    for (int i = 0; i < 20; ++i)
+      cudaMemsetAsync(lent.memory, 64 + i % 32, kCount * sizeof(float), theirs.stream);
     cudaMemsetAsync(lent.memory, 0, kCount * sizeof(float), theirs.stream);
     const std::uint64_t before = host_waits();
     NDArray x = from_dlpack(lent.tensor(), theirs.handle(), copy);
@@ -130,7 +135,8 @@ TEST_CASE("order_after: ops come after what another library writes later") {
   NDArray x = from_dlpack(lent.tensor(), theirs.handle());
   for (int round = 1; round < 4; ++round) {
     order_before(x, theirs.handle());
-    for (int i = 0; i < 10; ++i) cudaMemsetAsync(lent.memory, i, kCount * sizeof(float), theirs.stream);
+    for (int i = 0; i < 10; ++i)
+      cudaMemsetAsync(lent.memory, 64 + i % 32, kCount * sizeof(float), theirs.stream);
     cudaMemsetAsync(lent.memory, 0, kCount * sizeof(float), theirs.stream);
     order_after(x, theirs.handle());
     x += round;
@@ -157,4 +163,131 @@ TEST_CASE("streams are for arrays of a GPU, and errors of ops arrive") {
   const NDArray there = bad.copy_to(gpu(0));
   CHECK_THROWS_WITH(order_before(there, theirs.handle()), doctest::Contains("the data are spoilt"));
   CHECK_THROWS_WITH((void)to_dlpack(there, theirs.handle()), doctest::Contains("the data are spoilt"));
+}
+
+// Memory of a receiver, which its stream writes a while before it copies lent memory there.
+struct Receiver {
+  Receiver() { REQUIRE(cudaMalloc(&memory, kCount * sizeof(float)) == cudaSuccess); }
+  ~Receiver() { cudaFree(memory); }
+  void copy_later(const void* lent, cudaStream_t stream) const {
+    for (int i = 0; i < 60; ++i) cudaMemsetAsync(memory, i, kCount * sizeof(float), stream);
+    CHECK(cudaMemcpyAsync(memory, lent, kCount * sizeof(float), cudaMemcpyDefault, stream) == cudaSuccess);
+  }
+  void* memory = nullptr;
+};
+
+TEST_CASE("a loan ends behind the work of its receiver's stream") {
+  const Theirs theirs;
+  const Receiver receiver;
+  const auto kept = [](float value) { return std::vector<float>(kCount, value); };
+  for (const bool named : {true, false}) {  // without a name it is the legacy default stream
+    CAPTURE(named);
+    const cudaStream_t stream = named ? theirs.stream : nullptr;
+    const auto lent = [&](const NDArray& x) { return named ? to_dlpack(x, theirs.handle()) : to_dlpack(x); };
+    for (const bool ends : {true, false}) {
+      CAPTURE(ends);
+      NDArray x = full({kCount}, 3, DType::f32, gpu(0));
+      x.wait();
+      heddle_dl_managed_tensor_versioned* const tensor = lent(x);
+      receiver.copy_later(tensor->tensor.data, stream);
+      const std::uint64_t before = host_waits();
+      if (ends) x = NDArray();
+      tensor->deleter(tensor);
+      CHECK(host_waits() == before);
+      // Takes the memory that is free, or overwrites the array.
+      ends ? full({kCount}, -1, DType::f32, gpu(0)).wait() : x.fill(-1);
+      current_engine().wait_all();
+      CHECK(fetched(receiver.memory, stream) == kept(3));
+    }
+  }
+  CHECK(problems() == "");
+}
+
+TEST_CASE("a loan whose receiver has no stream, or one that is being captured or gone") {
+  const Receiver receiver;
+  auto theirs = std::make_unique<Theirs>();
+  NDArray x = full({kCount}, 3, DType::f32, gpu(0));
+  heddle_dl_managed_tensor_versioned* tensor = to_dlpack(x, theirs->handle());
+  const cudaStream_t stream = theirs->stream;
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  tensor->deleter(tensor);
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  std::size_t nodes = 1;
+  CHECK(cudaGraphGetNodes(graph, nullptr, &nodes) == cudaSuccess);
+  CHECK(nodes == 0);
+  cudaGraphDestroy(graph);
+  CHECK((x + 1).to_vector<float>()[0] == 4);
+  tensor = to_dlpack(x, theirs->handle());
+  theirs.reset();
+  tensor->deleter(tensor);
+  CHECK((x + 1).to_vector<float>()[0] == 4);
+  tensor = to_dlpack(x, kNoOrder);
+  tensor->deleter(tensor);
+  CHECK(cudaGetLastError() == cudaSuccess);
+  CHECK(problems() == "");
+}
+
+TEST_CASE("a loan that ends after its engine waits for the receiver's work") {
+  const Theirs theirs;
+  const Receiver receiver;
+  heddle_dl_managed_tensor_versioned* tensor = nullptr;
+  {
+    Engine engine({.workers = 1});
+    const EngineScope scope(engine);
+    tensor = to_dlpack(full({kCount}, 3, DType::f32, gpu(0)), theirs.handle());
+  }
+  receiver.copy_later(tensor->tensor.data, theirs.stream);
+  tensor->deleter(tensor);
+  CHECK(fetched(receiver.memory, theirs.stream) == std::vector<float>(kCount, 3));
+  CHECK(problems() == "");
+}
+
+TEST_CASE("without a stream, ops on borrowed memory come after the work of the legacy default stream") {
+  Lent lent;
+  for (const bool copy : {false, true}) {
+    for (int i = 0; i < 60; ++i) cudaMemsetAsync(lent.memory, 64 + i % 32, kCount * sizeof(float), nullptr);
+    cudaMemsetAsync(lent.memory, 0, kCount * sizeof(float), nullptr);
+    const NDArray x = from_dlpack(lent.tensor(), copy);
+    CHECK((x + 2).to_vector<float>() == std::vector<float>(kCount, 2));
+  }
+  current_engine().wait_all();
+  CHECK(lent.ended);
+  CHECK(problems() == "");
+}
+
+TEST_CASE("a tensor without elements stays on its GPU") {
+  Lent lent;
+  lent.size = 0;
+  const NDArray x = from_dlpack(lent.tensor());
+  CHECK(x.device() == gpu(0));
+  CHECK(x.shape() == Shape{0});
+  CHECK(lent.ended);
+  heddle_dl_managed_tensor_versioned* const tensor = to_dlpack(x);
+  CHECK(tensor->tensor.device.type == HEDDLE_DL_CUDA);
+  tensor->deleter(tensor);
+  lent.tensor()->tensor.device.index = gpu_count();
+  CHECK_THROWS_AS((void)from_dlpack(&lent.managed), InvalidArgument);
+}
+
+TEST_CASE("the interrupt check of a thread ends its wait for an order") {
+  struct Interrupted {};
+  const Theirs theirs;
+  Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
+  const EngineScope scope(engine);
+  std::atomic<bool> goes_on{false};
+  const NDArray here({2});
+  array_push("wait", {}, {here}, [&goes_on](RunContext&) { goes_on.wait(false); });
+  const NDArray there = here.copy_to(gpu(0));
+  set_interrupt_check([] { throw Interrupted(); });
+  CHECK_THROWS_AS(order_before(there, theirs.handle()), Interrupted);
+  CHECK_THROWS_AS((void)to_dlpack(there, theirs.handle()), Interrupted);
+  CHECK_THROWS_AS((void)ordered_stream(there), Interrupted);
+  CHECK_THROWS_AS((void)to_dlpack(here), Interrupted);
+  set_interrupt_check(nullptr);
+  goes_on = true;
+  goes_on.notify_all();
+  order_before(there, theirs.handle());
+  engine.wait_all();
+  CHECK(problems() == "");
 }

@@ -229,6 +229,25 @@ TEST_CASE("page-locked memory is counted while an array has it, and kept afterwa
   CHECK(gpu_memory_stats(cpu_pinned()).cached >= 20000);
 }
 
+TEST_CASE("without page-locked memory the error tells that memory") {
+  const NDArray huge = ones({std::int64_t{1} << 41}, DType::u8, cpu_pinned());
+  CHECK_THROWS_AS(huge.wait(), OutOfMemory);
+  const std::string text = message(huge);
+  CHECK(text.find(" asks for 2199023255552 bytes; arrays hold ") != std::string::npos);
+  CHECK(text.find(" bytes of page-locked memory now, and ") != std::string::npos);
+}
+
+TEST_CASE("memory is told and trimmed for GPUs of this machine and page-locked memory alone") {
+  CHECK_THROWS_WITH_AS((void)gpu_memory_stats(cpu()), "gpu_memory_stats: cpu(0); wanted a GPU or cpu_pinned",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(gpu_memory_trim(cpu(1)), "gpu_memory_trim: cpu(1); wanted a GPU or cpu_pinned",
+                       InvalidArgument);
+  const Device none = gpu(gpu_count());
+  CHECK_THROWS_WITH_AS((void)gpu_memory_stats(none), doctest::Contains(": this machine has "),
+                       InvalidArgument);
+  CHECK_THROWS_AS(gpu_memory_trim(none), InvalidArgument);
+}
+
 TEST_CASE("arrays outlive their engine") {
   NDArray x;
   {

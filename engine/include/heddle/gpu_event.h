@@ -2,6 +2,8 @@
 // a wait of the host. A build without CUDA has none: the constructor throws Error.
 #pragma once
 
+#include <optional>
+
 #include <heddle/device.h>
 
 namespace heddle {
@@ -15,15 +17,20 @@ class GpuEvent {
   GpuEvent(const GpuEvent&) = delete;
   GpuEvent& operator=(const GpuEvent&) = delete;
 
-  void record(void* stream);      // the point is behind the work that the stream has now
+  void record(void* stream);  // the point is behind the work that the stream has now
+  // As record(). False, and nothing is recorded, if the stream is being captured or does not exist any more.
+  bool try_record(void* stream) noexcept;
   void hold(void* stream) const;  // work that is enqueued on the stream from now on runs after the point
+  void wait() const;              // blocks until the work before the point has run
 
  private:
   const Device device_;
   void* event_ = nullptr;
 };
 
-// The GPU whose memory this is. Throws InvalidArgument if it is no GPU's.
+// The GPU whose memory this is; nullopt if it is no GPU's.
+std::optional<Device> gpu_with(const void* memory);
+// The same, which throws InvalidArgument if it is no GPU's.
 Device gpu_of_memory(const void* memory);
 
 }  // namespace heddle

@@ -32,13 +32,15 @@ struct GpuMemoryStats {
   std::size_t cached;  // bytes that the device's pool keeps for reuse
   std::size_t free;    // bytes that the device has left
 };
-GpuMemoryStats gpu_memory_stats(
-    Device device);  // of a GPU or cpu_pinned(), whose free bytes are not known: 0
-void gpu_memory_trim(
-    Device device);  // returns cached memory: to the GPU, or page-locked memory to the system
+// Of a GPU or of cpu_pinned(), whose free bytes are not known: 0. Another device is InvalidArgument.
+GpuMemoryStats gpu_memory_stats(Device device);
+// Returns cached memory: to the GPU, or page-locked memory to the system. Devices as for gpu_memory_stats.
+void gpu_memory_trim(Device device);
 
 // Page-locked memory of the CPU, which is kept for reuse. Null if there is none left.
 std::byte* gpu_allocate_pinned(std::size_t bytes);
 void gpu_free_pinned(std::byte* memory) noexcept;
+// Whether memory of the CPU is page-locked from its first to its last byte, by whichever library.
+bool is_page_locked(const void* memory, std::size_t bytes) noexcept;
 
 }  // namespace heddle

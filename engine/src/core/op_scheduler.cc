@@ -41,3 +41,7 @@ void OpScheduler::parallel(std::int64_t count, std::int64_t grain,
 }  // namespace heddle::detail
 
 void heddle::set_interrupt_check(void (*check)()) { heddle::detail::check_of_thread = check; }
+
+void heddle::check_interrupt() {
+  if (void (*const check)() = heddle::detail::check_of_thread) check();
+}

@@ -1,5 +1,8 @@
 #include <heddle/device.h>
 #include <heddle/error.h>
+#include <heddle/gpu_memory.h>
+
+#include "stream/gpu.h"
 
 namespace heddle {
 namespace {
@@ -33,6 +36,13 @@ const char* name_of(DeviceKind kind) {
       return "cpu_pinned";
   }
   return "no device";
+}
+
+void detail::check_memory_of(const char* call, Device device) {
+  if (device.kind == DeviceKind::cpu)
+    throw InvalidArgument(std::string(call) + ": " + device.to_string() + "; wanted a GPU or cpu_pinned");
+  if (const std::string why = gpu_refusal(device); !why.empty())
+    throw InvalidArgument(std::string(call) + ": there is no memory of " + device.to_string() + ": " + why);
 }
 
 std::ostream& operator<<(std::ostream& out, const Device& device) { return out << device.to_string(); }

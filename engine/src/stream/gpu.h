@@ -23,6 +23,8 @@ class GpuCalls {
 
 // Throws Error if there is no such GPU, or the build is without CUDA.
 std::unique_ptr<Stream> make_gpu_stream(Device device, Lane lane);
+// Throws InvalidArgument, naming the call, unless the device is a GPU of this machine or cpu_pinned, if that has a GPU.
+void check_memory_of(const char* call, Device device);
 // A stream calls the first when it is made; the second when its work has run, before it ends: memory whose owner it is
 // (gpu_memory.h) is freed without it.
 void gpu_stream_begins(void* native, int device);

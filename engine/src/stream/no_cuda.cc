@@ -24,8 +24,12 @@ std::byte* gpu_allocate(Stream&, Stream&, std::size_t) { refuse_memory(); }
 std::byte* gpu_allocate_for_all(Stream&, std::size_t) { refuse_memory(); }
 void gpu_free(std::byte*) noexcept {}
 void gpu_copy_between(Stream&, std::byte*, Device, const std::byte*, Device, std::size_t) { refuse_memory(); }
-GpuMemoryStats gpu_memory_stats(Device) { refuse_memory(); }
-void gpu_memory_trim(Device) {}
+GpuMemoryStats gpu_memory_stats(Device device) {
+  detail::check_memory_of("gpu_memory_stats", device);
+  refuse_memory();
+}
+void gpu_memory_trim(Device device) { detail::check_memory_of("gpu_memory_trim", device); }
+bool is_page_locked(const void*, std::size_t) noexcept { return false; }
 std::byte* gpu_allocate_pinned(std::size_t) { refuse_memory(); }
 void gpu_free_pinned(std::byte*) noexcept {}
 
@@ -35,7 +39,10 @@ GpuEvent::GpuEvent(Device device) : device_(device) {
 }
 GpuEvent::~GpuEvent() = default;
 void GpuEvent::record(void*) {}
+bool GpuEvent::try_record(void*) noexcept { return false; }
+void GpuEvent::wait() const {}
 void GpuEvent::hold(void*) const {}
+std::optional<Device> gpu_with(const void*) { return std::nullopt; }
 Device gpu_of_memory(const void*) { throw InvalidArgument("the memory is no GPU's: this build has no CUDA"); }
 
 namespace detail {

@@ -13,7 +13,7 @@ namespace heddle {
 
 // Lends the array's memory, also through views, until the receiver calls the deleter, on any thread. Blocks
 // until all ops pushed so far that touch the array have ended, so that the receiver may read and write at
-// once. Inside an op that has declared the array it does not block, and lends it for as long as the op runs,
+// once. The memory of a GPU is given back behind the work that the legacy default stream has when the deleter is called. Inside an op that has declared the array it does not block, and lends it for as long as the op runs,
 // read-only if the op only reads it. With `copy` the memory is the receiver's own. Outside any tape. Rethrows
 // the error that poisons the array.
 heddle_dl_managed_tensor_versioned* to_dlpack(const NDArray& array, bool copy = false,
@@ -25,8 +25,9 @@ heddle_dl_managed_tensor* to_dlpack_unversioned(const NDArray& array, bool copy 
 // An array on memory that another library lends: its deleter is called when the last array and the last op
 // that use the memory are gone, on the thread that releases them. With `copy` it is called when the copy is
 // made, and read-only memory is accepted. Memory lent by to_dlpack keeps its var if the engine is the same.
-// Does not block. Throws InvalidArgument, and does not own the tensor then: for a null pointer, an
-// unsupported version, device, dtype or rank, misaligned memory, and memory that is read-only.
+// Ops on the memory of a GPU run after the work that the legacy default stream has now. Does not block. Throws
+// InvalidArgument, and does not own the tensor then: for a null pointer, an unsupported version, device, dtype or rank,
+// misaligned memory, and memory that is read-only.
 NDArray from_dlpack(heddle_dl_managed_tensor_versioned* tensor, bool copy = false,
                     Where where = Where::current());
 NDArray from_dlpack(heddle_dl_managed_tensor* tensor, bool copy = false, Where where = Where::current());
@@ -40,6 +41,8 @@ bool is_own_loan(const heddle_dl_managed_tensor& tensor);
 struct DLPackStream {
   void* native = nullptr;
 };
+// For to_dlpack: the receiver puts its work in order itself, by order_before(), and gives the memory back when it has run.
+inline const DLPackStream kNoOrder{reinterpret_cast<void*>(-1)};
 
 // For arrays on a GPU; another one is InvalidArgument. order_before(): work that the stream gets from now on runs after all ops
 // pushed so far that touch the array. The call waits until they are issued, not until they have run; it rethrows the error that
@@ -50,7 +53,8 @@ void order_after(const NDArray& array, DLPackStream stream, Where where = Where:
 // on: a stream to tell another library. Waits until they are issued.
 DLPackStream ordered_stream(const NDArray& array, Where where = Where::current());
 
-// to_dlpack for a receiver that uses the memory on this stream: order_before() in place of a wait.
+// to_dlpack for a receiver that uses the memory on this stream: order_before() in place of a wait. The deleter may be called
+// while that work waits or runs: the memory is given back behind what the stream has then. The stream lives until then.
 heddle_dl_managed_tensor_versioned* to_dlpack(const NDArray& array, DLPackStream stream, bool copy = false,
                                               Where where = Where::current());
 heddle_dl_managed_tensor* to_dlpack_unversioned(const NDArray& array, DLPackStream stream, bool copy = false,

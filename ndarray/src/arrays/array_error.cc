@@ -27,6 +27,11 @@ std::string held_text() {
            std::to_string(stats.cached) + " are kept for reuse, and " + std::to_string(stats.free) +
            " are free";
   }
+  if (full_device.kind == DeviceKind::cpu_pinned) {
+    const GpuMemoryStats stats = gpu_memory_stats(full_device);
+    return "arrays hold " + std::to_string(stats.in_use) + " bytes of page-locked memory now, and " +
+           std::to_string(stats.cached) + " are kept for reuse";
+  }
   const AllocatorStats stats = cpu_allocator_stats();
   return "arrays hold " + std::to_string(stats.in_use) + " bytes now, and " + std::to_string(stats.cached) +
          " are kept for reuse";

@@ -9,6 +9,7 @@
 
 #include "arrays/gpu_kernels.h"
 #include "arrays/issuing.h"
+#include "arrays/pieces.h"
 #include "arrays/strided_copy.h"
 
 namespace heddle::ndarray_detail {
@@ -54,11 +55,16 @@ void push_kernel_copy(const char* name, const NDArray& source, const NDArray& ta
       }));
 }
 
-void push_host_copy(const char* name, const NDArray& source, const NDArray& target) {
-  array_push(name, OpCost::per_element, {source}, {target},
-             [source = source.detach(), target = target.detach()] {
-               strided_copy(target.shape(), target_of(target), source_of(source));
-             });
+// `kept` lives until the op is done.
+void push_host_copy(const NDArray& source, const NDArray& target, Access access,
+                    const std::shared_ptr<const void>& kept = nullptr) {
+  access.brief = is_brief({&source, 1});
+  push_for(
+      {&source, 1}, {&target, 1},
+      [kept, source = source.detach(), target = target.detach()] {
+        strided_copy(target.shape(), target_of(target), source_of(source));
+      },
+      access, CallSite::current());
 }
 
 // The memory of a GPU is taken on a stream of that GPU.
@@ -69,17 +75,21 @@ void push_allocation(const char* name, const NDArray& target) {
              }));
 }
 
+Access access_of(const char* name, const NDArray& source, const NDArray& target) {
+  return array_access(name, {&source, 1}, {&target, 1});
+}
+
 // Copies the bytes of a row-major array to another one of that dtype. Memory of the CPU is page-locked.
-void push_transfer(const char* name, const NDArray& source, const NDArray& target) {
+void push_transfer(const NDArray& source, const NDArray& target, const Access& access,
+                   const std::shared_ptr<const void>& kept = nullptr) {
   Engine& engine = target.engine();
   const bool from_gpu = on_gpu(source);
-  if (from_gpu && on_gpu(target)) push_allocation(name, target);
   const Device device = (from_gpu ? source : target).device();
   Stream& lane = engine.stream(device, from_gpu ? Lane::copy_out : Lane::copy_in);
-  const Access access = array_access(name, {&source, 1}, {&target, 1});
   engine.push_on(
       lane,
-      [source = source.detach(), target = target.detach(), &owner = engine.stream(device)](Stream& stream) {
+      [kept, source = source.detach(), target = target.detach(),
+       &owner = engine.stream(device)](Stream& stream) {
         const IssuingOn scope(stream, owner);
         const std::size_t bytes = static_cast<std::size_t>(target.size()) * size_of(target.dtype());
         if (bytes == 0) return;
@@ -92,8 +102,75 @@ void push_transfer(const char* name, const NDArray& source, const NDArray& targe
       access, CallSite::current());
 }
 
-bool transferable(const NDArray& array, DType dtype) {
-  return array.device().kind != DeviceKind::cpu && array.dtype() == dtype && array.is_contiguous();
+std::size_t bytes_of(const NDArray& array) {
+  return static_cast<std::size_t>(array.size()) * size_of(array.dtype());
+}
+
+// Whether a GPU copies from or to this array of the CPU as it is. Memory of another library may be page-locked too.
+bool goes_directly(const NDArray& array, DType dtype) {
+  if (array.dtype() != dtype || !array.is_contiguous()) return false;
+  if (array.device().kind == DeviceKind::cpu_pinned) return true;
+  const auto* const begin = static_cast<const std::byte*>(array.storage()->address());
+  return begin &&
+         is_page_locked(begin + array.offset() * static_cast<std::int64_t>(size_of(dtype)), bytes_of(array));
+}
+
+void push_staged(const char* name, const NDArray& source, const NDArray& target) {
+  const NDArray staging = dense(source, target.dtype(), cpu_pinned());
+  const Access fill = access_of(name, source, staging), empty = access_of(name, staging, target);
+  if (on_gpu(source)) {
+    push_transfer(source, staging, fill);
+    push_host_copy(staging, target, empty);
+  } else {
+    push_host_copy(source, staging, fill);
+    push_transfer(staging, target, empty);
+  }
+}
+
+void push_in_pieces(const char* name, const NDArray& source, const NDArray& target) {
+  const bool from_gpu = on_gpu(source);
+  Engine& engine = target.engine();
+  const DType dtype = target.dtype();
+  const auto most = static_cast<std::int64_t>(kPieceBytes / size_of(dtype));
+  NDArray from = source.detach(), to = target.detach();
+  if (from.is_contiguous() && to.is_contiguous()) {
+    from = from.view_as({from.size()});
+    to = to.view_as({to.size()});
+  }
+  const EngineScope scope(engine);
+  const NDArray blocks[] = {NDArray({most}, dtype, cpu_pinned()), NDArray({most}, dtype, cpu_pinned())};
+  const std::shared_ptr<const Turns> turns =
+      turns_of(engine, (from_gpu ? source : target).device(), from_gpu);
+  std::size_t number = 0;
+  for (const Piece& piece : pieces_of(to.shape(), most)) {
+    const NDArray block(blocks[number % 2].storage(), piece.sizes, dtype);
+    const Var& turn = turns->turn[number % 2];
+    Access fill = array_access(name, {&from, 1}, {}), empty = array_access(name, {}, {&to, 1});
+    fill.mutate.add(block.var());
+    fill.mutate.add(turn);
+    empty.read.add(block.var());
+    empty.mutate.add(turn);
+    if (number > 0) empty.read.add(to.var());  // an error of the pieces before stays
+    const NDArray piece_from = part_of(from, piece), piece_to = part_of(to, piece);
+    if (from_gpu) {
+      push_transfer(piece_from, block, fill, turns);
+      push_host_copy(block, piece_to, empty, turns);
+    } else {
+      push_host_copy(piece_from, block, fill, turns);
+      push_transfer(block, piece_to, empty, turns);
+    }
+    ++number;
+  }
+}
+
+// One of the arrays is on the CPU. The one that is on a GPU is row-major, and has the target's dtype.
+void push_to_or_from_cpu(const char* name, const NDArray& source, const NDArray& target) {
+  const DType dtype = target.dtype();
+  if (goes_directly(on_gpu(source) ? target : source, dtype))
+    return push_transfer(source, target, access_of(name, source, target));
+  const bool small = static_cast<std::size_t>(target.size()) * size_of(dtype) <= kPieceBytes;
+  const bool one_engine = &source.engine() == &target.engine();  // else push_staged() throws
+  small || !one_engine ? push_staged(name, source, target) : push_in_pieces(name, source, target);
 }
 
 }  // namespace
@@ -109,15 +186,18 @@ void push_gpu_copy(const char* name, const NDArray& source, const NDArray& targe
   target.engine().stream(on_gpu(source) ? source.device() : target.device());
   const DType dtype = target.dtype();
   NDArray sent = source, received = target;
-  if (!transferable(source, dtype)) {
-    sent = dense(source, dtype, on_gpu(source) ? source.device() : cpu_pinned());
-    on_gpu(source) ? push_kernel_copy(name, source, sent) : push_host_copy(name, source, sent);
+  if (on_gpu(source) && !(source.dtype() == dtype && source.is_contiguous())) {
+    sent = dense(source, dtype, source.device());
+    push_kernel_copy(name, source, sent);
   }
-  if (!transferable(target, dtype))
-    received = dense(target, dtype, on_gpu(target) ? target.device() : cpu_pinned());
-  push_transfer(name, sent, received);
-  if (received.storage() == target.storage()) return;
-  on_gpu(target) ? push_kernel_copy(name, received, target) : push_host_copy(name, received, target);
+  if (on_gpu(target) && !target.is_contiguous()) received = dense(target, dtype, target.device());
+  if (on_gpu(sent) && on_gpu(received)) {
+    push_allocation(name, received);
+    push_transfer(sent, received, access_of(name, sent, received));
+  } else {
+    push_to_or_from_cpu(name, sent, received);
+  }
+  if (received.storage() != target.storage()) push_kernel_copy(name, received, target);
 }
 
 void push_gpu_fill(const NDArray& target, const void* value, DType given) {

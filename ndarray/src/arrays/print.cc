@@ -198,14 +198,48 @@ template <class T> std::string scalar_text(const std::byte* at) {
   }
 }
 
-// Prints one array.
+// Which elements of an array of some shape are shown.
+struct Shown {
+  Shown(const Shape& of, const PrintOptions& options)
+      : shape(of), edge(options.edgeitems), summary(element_count(of) > options.threshold) {}
+  bool leaves_out(int axis) const { return summary && shape[axis] > 2 * edge; }
+  std::int64_t count(int axis) const { return leaves_out(axis) ? 2 * edge : shape[axis]; }
+
+  Shape shape;
+  std::int64_t edge;
+  bool summary;
+};
+
+// An array of the shown elements alone, on the same device. Axes that leave out most come first, so that little is copied.
+NDArray only_shown(const NDArray& array, const Shown& shown) {
+  NDArray kept = array.detach();
+  const auto left_out = [&](int axis) { return shown.shape[axis] - shown.count(axis); };
+  for (int done = 0; done < kept.ndim(); ++done) {
+    int axis = 0;
+    const auto is_due = [&](int i) { return kept.shape()[i] > shown.count(i); };
+    for (int i = 1; i < kept.ndim(); ++i) {
+      if (is_due(i) && (!is_due(axis) || left_out(i) > left_out(axis))) axis = i;
+    }
+    if (!is_due(axis)) break;
+    Shape shape = kept.shape();
+    shape[axis] = 2 * shown.edge;
+    const EngineScope scope(array.engine());
+    const NDArray ends(shape, array.dtype(), array.device());
+    ends.slice(axis, {.end = shown.edge}).assign(kept.slice(axis, {.end = shown.edge}));
+    ends.slice(axis, {.begin = shown.edge}).assign(kept.slice(axis, {.begin = -shown.edge}));
+    kept = ends;
+  }
+  return kept;
+}
+
+// Prints one array of the shape that `shown` has. `array` has all its elements, or those that are shown alone.
 class Printer {
  public:
-  Printer(const NDArray& array, const PrintOptions& options)
-      : options_(options), shape_(array.shape()), strides_(array.strides()) {
+  Printer(const NDArray& array, const Shown& shown, const PrintOptions& options)
+      : options_(options), shown_(shown), shape_(shown.shape), strides_(array.strides()) {
     dtype_ = array.dtype();
     data_ = array.data<const std::byte>();
-    summarised_ = array.size() > options.threshold;
+    complete_ = array.shape() == shape_;
     const auto bytes = static_cast<std::int64_t>(size_of(dtype_));
     // A stride overflows only for an axis, or an array, along which no step is made.
     for (int axis = 0; axis < strides_.size(); ++axis)
@@ -222,17 +256,20 @@ class Printer {
   }
 
  private:
-  bool summarised(int axis) const { return summarised_ && shape_[axis] > 2 * options_.edgeitems; }
-
   // Calls visit(index) for the shown indices of an axis, and gap() where some are left out.
   template <class Visit, class Gap> void each_shown(int axis, const Visit& visit, const Gap& gap) const {
     for (std::int64_t i = 0; i < shape_[axis]; ++i) {
-      if (summarised(axis) && i == options_.edgeitems) {
+      if (shown_.leaves_out(axis) && i == options_.edgeitems) {
         gap();
         i = shape_[axis] - options_.edgeitems;
       }
       visit(i);
     }
+  }
+
+  const std::byte* element(int axis, const std::byte* at, std::int64_t i) const {
+    const std::int64_t left_out = complete_ || i < options_.edgeitems ? 0 : shape_[axis] - shown_.count(axis);
+    return at + (i - left_out) * strides_[axis];
   }
 
   void gather(int axis, const std::byte* at, std::vector<const std::byte*>& shown) const {
@@ -241,7 +278,7 @@ class Printer {
       return;
     }
     each_shown(
-        axis, [&](std::int64_t i) { gather(axis + 1, at + i * strides_[axis], shown); }, [] {});
+        axis, [&](std::int64_t i) { gather(axis + 1, element(axis, at, i), shown); }, [] {});
   }
 
   std::string axis_text(int axis, const std::byte* at, const std::string& indent, std::int64_t width) const {
@@ -263,7 +300,7 @@ class Printer {
     each_shown(
         axis,
         [&](std::int64_t i) {
-          add(format_(at + i * strides_[axis]));
+          add(format_(element(axis, at, i)));
           if (i + 1 < shape_[axis]) line += " ";
         },
         [&] {
@@ -279,7 +316,7 @@ class Printer {
     each_shown(
         axis,
         [&](std::int64_t i) {
-          text += indent + axis_text(axis + 1, at + i * strides_[axis], indent + " ", width - 1);
+          text += indent + axis_text(axis + 1, element(axis, at, i), indent + " ", width - 1);
           if (i + 1 < shape_[axis]) text += gap;
         },
         [&] { text += indent + "..." + gap; });
@@ -287,11 +324,12 @@ class Printer {
   }
 
   const PrintOptions options_;
+  const Shown shown_;
   Shape shape_;
   Strides strides_;  // strides in bytes
   DType dtype_;
   const std::byte* data_;
-  bool summarised_;
+  bool complete_;
   ElementText format_;
 };
 
@@ -315,11 +353,12 @@ PrintOptions set_print_options(const PrintOptions& options) {
 std::string NDArray::to_string(Where where) const {
   const CallSite site(where);
   if (!defined()) ndarray_detail::refuse_undefined("to_string");
-  if (ndarray_detail::on_gpu(*this)) [[unlikely]]
-    return ndarray_detail::on_cpu(*this).to_string(where);
+  const Shown shown(shape(), options_here);
+  const bool gpu = ndarray_detail::on_gpu(*this);
+  const NDArray source = gpu ? ndarray_detail::on_cpu(only_shown(*this, shown)) : detach();
   const auto text = std::make_shared<std::string>();
-  ndarray_detail::read_now(*this, "to_string", [text, source = detach(), options = options_here] {
-    *text = Printer(source, options).text();
+  ndarray_detail::read_now(source, "to_string", [text, source, shown, options = options_here] {
+    *text = Printer(source, shown, options).text();
   });
   return std::move(*text);
 }

@@ -2,12 +2,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include <heddle/dlpack.h>
+#include <heddle/interrupt_check.h>
 #include <heddle/stream_ops.h>
 #include <heddle/var_use.h>
 
@@ -64,10 +66,23 @@ template <class Managed> struct Loan {
   NDArray array;
   Shape shape;
   Strides strides;
+  // On which the receiver uses the memory of a GPU; none: it orders its own work.
+  std::optional<DLPackStream> stream;
 };
 
 template <class Managed> void end_loan(Managed* lent) {
-  delete static_cast<Loan<Managed>*>(lent->manager_ctx);
+  const std::unique_ptr<Loan<Managed>> loan(static_cast<Loan<Managed>*>(lent->manager_ctx));
+  if (loan->stream) ndarray_detail::end_behind(std::move(loan->array), *loan->stream);
+}
+
+// The stream behind whose work a loan to a receiver ends.
+std::optional<DLPackStream> stream_of_loan(const NDArray& array, const DLPackStream* stream) {
+  if (array.device().kind != DeviceKind::cuda || array.size() == 0) return std::nullopt;
+  if (!stream) return ndarray_detail::kLegacyStream;
+  if (stream->native == kNoOrder.native) return std::nullopt;
+  // The loan may end on another thread, where this number means another stream. The legacy default stream waits for all of them.
+  if (stream->native == ndarray_detail::kThreadStream.native) return ndarray_detail::kLegacyStream;
+  return *stream;
 }
 
 void wait_for_all(const NDArray& array) {
@@ -77,7 +92,15 @@ void wait_for_all(const NDArray& array) {
   // The op mutates the array, so that it comes after ops that read it too, since the receiver may write.
   engine.push([] {}, {.read = {array.var()}, .mutate = {array.var(), done}, .name = "to_dlpack"},
               CallSite::current());
+  wait_with_check(done);
   engine.wait(done);
+}
+
+// Lets the receiver use the array, after all ops on it so far.
+void order_for_receiver(const NDArray& array, const DLPackStream* stream) {
+  if (!stream) return wait_for_all(array);
+  if (stream->native == kNoOrder.native) return void(ordered_stream(array));
+  order_before(array, *stream);
 }
 
 template <class Managed>
@@ -98,7 +121,7 @@ Managed* lend(const NDArray& given, bool copy, const DLPackStream* stream, Where
   tensor.dtype = code_of(given.dtype());
   tensor.device = dlpack_device(given);
   if (stream) ndarray_detail::check_on_gpu("to_dlpack", given);
-  if (use == VarUse::none) stream ? order_before(loan->array, *stream) : wait_for_all(loan->array);
+  if (use == VarUse::none) order_for_receiver(loan->array, stream);
   if (loan->array.size() > 0) {
     const auto touch = read_only ? check::AccessKind::read : check::AccessKind::write;
     std::byte* const begin = loan->array.storage()->device_data(touch, &loan->array);
@@ -111,6 +134,7 @@ Managed* lend(const NDArray& given, bool copy, const DLPackStream* stream, Where
     loan->managed.version = {kMajor, kMinor};
     loan->managed.flags = copy ? HEDDLE_DL_IS_COPIED : read_only ? HEDDLE_DL_READ_ONLY : 0;
   }
+  loan->stream = stream_of_loan(loan->array, stream);
   loan->managed.manager_ctx = loan.get();
   loan->managed.deleter = end_loan<Managed>;
   return &loan.release()->managed;
@@ -204,10 +228,10 @@ NDArray borrow(Managed* managed, bool copy, bool read_only, const DLPackStream* 
   const Extent extent = extent_of(tensor);
   // Memory that this library lent keeps its var, so that the engine goes on ordering all ops on it.
   if (managed->deleter == end_loan<Managed> && (copy || !read_only)) {
-    const NDArray lent = static_cast<Loan<Managed>*>(managed->manager_ctx)->array;
-    if (&lent.engine() == &current_engine()) {
-      const NDArray taken = copy ? lent.copy() : lent;
-      end_loan(managed);
+    auto* const loan = static_cast<Loan<Managed>*>(managed->manager_ctx);
+    if (&loan->array.engine() == &current_engine()) {
+      const NDArray taken = copy ? loan->array.copy() : loan->array;
+      delete loan;  // no work of a receiver uses the memory
       return taken;
     }
   }
@@ -215,7 +239,8 @@ NDArray borrow(Managed* managed, bool copy, bool read_only, const DLPackStream* 
     if (managed->deleter) managed->deleter(managed);
   };
   if (extent.size == 0) {
-    NDArray empty(extent.shape, dtype, device.kind == DeviceKind::cuda ? cpu() : device);
+    NDArray empty =
+        ndarray_detail::in_name_of("from_dlpack", [&] { return NDArray(extent.shape, dtype, device); });
     give_back();
     return empty;
   }
@@ -239,7 +264,8 @@ NDArray borrow(Managed* managed, bool copy, bool read_only, const DLPackStream* 
                                            std::shared_ptr<std::byte>(holder, begin));
   const NDArray whole(std::move(storage), {extent.last - extent.first + 1}, dtype);
   NDArray array = whole.view(extent.shape, extent.strides, -extent.first);
-  if (stream) order_after(array, *stream);
+  if (stream || device.kind == DeviceKind::cuda)
+    order_after(array, stream ? *stream : ndarray_detail::kLegacyStream);
   if (copy) array = array.copy();
   holder->managed = managed;
   return array;

@@ -7,6 +7,8 @@
 #include <thread>
 
 #include <heddle/gpu_event.h>
+#include <heddle/graph.h>
+#include <heddle/interrupt_check.h>
 #include <heddle/stream_ops.h>
 #include <heddle/var_use.h>
 
@@ -17,6 +19,9 @@ using namespace std::chrono_literals;
 
 constexpr int kSpins = 200;
 constexpr std::chrono::microseconds kPoll{50};
+constexpr std::chrono::milliseconds kBetweenChecks{50};
+
+using Clock = std::chrono::steady_clock;
 
 // Pushes an op on the compute stream that comes after all ops on the array, and blocks until it is issued. It records the event,
 // if there is one.
@@ -36,7 +41,11 @@ void issue_after_all(const NDArray& array, const std::shared_ptr<GpuEvent>& even
   if (engine.options().scheduler != Scheduler::threaded) return engine.wait(done);
   for (int i = 0; i < kSpins && !is_issued(); ++i) std::this_thread::yield();
   // An error of an earlier op ends the wait, since this op is skipped then.
-  while (!is_issued() && !engine.wait_until(done, std::chrono::steady_clock::now() + kPoll)) {
+  Clock::time_point next_check = Clock::now() + kBetweenChecks;
+  while (!is_issued() && !engine.wait_until(done, Clock::now() + kPoll)) {
+    if (Clock::now() < next_check) continue;
+    check_interrupt();
+    next_check = Clock::now() + kBetweenChecks;
   }
 }
 
@@ -46,9 +55,33 @@ bool needs_order(const NDArray& array) {
   return use_by_this_op(array.var()) == VarUse::none && !is_idle(array.var());
 }
 
+// Pushes an op on the compute stream that lets its later work wait for the event, and holds the array until that has run.
+void push_hold(Engine& engine, const std::shared_ptr<GpuEvent>& event, const NDArray& array, Access access) {
+  access.name = "end of a loan";
+  engine.push_on(
+      engine.stream(array.device()), [event, array](Stream& compute) { event->hold(compute.native()); },
+      access);
+}
+
 }  // namespace
 
 namespace ndarray_detail {
+
+void end_behind(NDArray array, DLPackStream stream) noexcept {
+  try {
+    Engine* const engine = array.storage()->engine_if_alive();
+    const bool works = engine && !has_ended(*engine) && !is_capturing();
+    if (works && engine->stream(array.device()).native() == stream.native) return;
+    const auto event = std::make_shared<GpuEvent>(array.device());
+    if (!event->try_record(stream.native) && !event->try_record(kLegacyStream.native)) return;
+    if (!works) return event->wait();
+    const bool used_elsewhere = array.storage().use_count() > 1;
+    // Not with the array's var: if that is poisoned, the op would be skipped, and the array freed at once.
+    push_hold(*engine, event, array, {});
+    if (used_elsewhere) push_hold(*engine, event, array, {.read = {array.var()}, .mutate = {array.var()}});
+  } catch (...) {  // the GPU is lost, or memory: nothing can be ordered any more
+  }
+}
 
 void check_on_gpu(const char* call, const NDArray& array) {
   if (!array.defined()) refuse_undefined(call);
@@ -72,10 +105,17 @@ void order_after(const NDArray& array, DLPackStream stream, Where where) {
   const CallSite site(where);
   ndarray_detail::check_on_gpu("order_after", array);
   Engine& engine = array.engine();
-  const auto event = std::make_shared<GpuEvent>(array.device());
-  event->record(stream.native);
+  Stream& compute = engine.stream(array.device());
+  std::shared_ptr<GpuEvent> event;
+  if (compute.native() != stream.native) {
+    event = std::make_shared<GpuEvent>(array.device());
+    event->record(stream.native);
+  }
   engine.push_on(
-      engine.stream(array.device()), [event](Stream& compute) { event->hold(compute.native()); },
+      compute,
+      [event](Stream& on) {
+        if (event) event->hold(on.native());
+      },
       {.read = {array.var()}, .mutate = {array.var()}, .name = "order of streams"}, CallSite::current());
 }
 

@@ -5,6 +5,17 @@
 
 namespace heddle::ndarray_detail {
 
+// The legacy default stream, which a library that names no stream works on. It waits for all streams but non-blocking ones,
+// and they wait for it.
+inline const DLPackStream kLegacyStream{reinterpret_cast<void*>(1)};
+// The default stream of the calling thread.
+inline const DLPackStream kThreadStream{reinterpret_cast<void*>(2)};
+
+// Ends a loan of an array of a GPU, on any thread: the array's memory is freed, and later ops on it run, behind the work that
+// the receiver's stream has now. A stream that cannot tell, since it is being captured or was destroyed, is taken for the
+// legacy default one.
+void end_behind(NDArray array, DLPackStream stream) noexcept;
+
 // Throws InvalidArgument, naming the call, for an array that is not on a GPU.
 void check_on_gpu(const char* call, const NDArray& array);
 

@@ -147,12 +147,12 @@ NDArray from_cuda_interface(nb::handle source, bool copy, Where where) {
   held->managed.deleter = [](heddle_dl_managed_tensor_versioned* self) {
     delete static_cast<HeldObject*>(self->manager_ctx);
   };
-  const std::optional<DLPackStream> theirs =
-      stream.is_none() ? std::nullopt : std::optional(to_stream({"from_dlpack", "stream"}, stream));
+  // Without a stream the interface asks for no order.
+  const DLPackStream theirs = stream.is_none() ? DLPackStream{current_engine().stream(device).native()}
+                                               : to_stream({"from_dlpack", "stream"}, stream);
   held->object = Reference(nb::borrow(source));
   const ReleaseGil released;
-  NDArray result =
-      theirs ? from_dlpack(&held->managed, *theirs, copy, where) : from_dlpack(&held->managed, copy, where);
+  NDArray result = from_dlpack(&held->managed, theirs, copy, where);
   held.release();
   return result;
 }

@@ -42,70 +42,80 @@ std::array<std::int64_t, 2> pair_of(ArgumentOf of, nb::handle object) {
           int_argument(of, PyTuple_GetItem(object.ptr(), 1))};
 }
 
-void check_dlpack_device(const NDArray& array, nb::handle wanted) {
-  if (wanted.is_none()) return;
-  const heddle_dl_device own = dlpack_device(array);
+// The device on which a receiver wants the memory; nullopt: where it is.
+std::optional<Device> wanted_device(const NDArray& array, nb::handle wanted) {
+  if (wanted.is_none()) return std::nullopt;
   const std::array<std::int64_t, 2> pair = pair_of({"__dlpack__", "dl_device"}, wanted);
-  if (pair[0] != own.type || pair[1] != own.index) {
-    raise(PyExc_BufferError, "__dlpack__: the array is on another device; copy it there first: x.to(...)");
-  }
+  const heddle_dl_device own = dlpack_device(array);
+  if (pair[0] == own.type && pair[1] == own.index) return std::nullopt;
+  const bool gpus = gpu_count() > 0;
+  if (pair[0] == HEDDLE_DL_CPU && pair[1] == 0) return cpu();
+  if (pair[0] == HEDDLE_DL_CUDA && pair[1] >= 0 && pair[1] < gpu_count())
+    return gpu(static_cast<int>(pair[1]));
+  if (pair[0] == HEDDLE_DL_CUDA_HOST && pair[1] == 0 && gpus) return cpu_pinned();
+  raise(PyExc_BufferError, "__dlpack__: there is no device (" + std::to_string(pair[0]) + ", " +
+                               std::to_string(pair[1]) + ") for dl_device");
 }
 
-template <class Lend> nb::object capsule_of(const Lend& lend, bool read_only, const char* name) {
+// A capsule of what `lend` returns. `flags`: to be added to those of the tensor.
+template <class Lend> nb::object capsule_of(const Lend& lend, std::uint64_t flags, const char* name) {
   decltype(lend()) tensor;
   {
     const ReleaseGil released;
     tensor = lend();
   }
   using Tensor = std::remove_pointer_t<decltype(tensor)>;
-  if constexpr (std::is_same_v<Tensor, heddle_dl_managed_tensor_versioned>) {
-    if (read_only) tensor->flags |= HEDDLE_DL_READ_ONLY;
-  }
+  if constexpr (std::is_same_v<Tensor, heddle_dl_managed_tensor_versioned>) tensor->flags |= flags;
   PyObject* capsule = PyCapsule_New(tensor, name, destroy_capsule<Tensor>);
   if (capsule) return nb::steal(capsule);
   tensor->deleter(tensor);
   raise_set();
 }
 
-bool is_on_gpu(const NDArray& array) { return array.device().kind == DeviceKind::cuda; }
+bool is_on_gpu(Device device) { return device.kind == DeviceKind::cuda; }
 
 // The stream of __dlpack__'s receiver. Without one it is the legacy default stream; -1: the receiver wants no order.
-DLPackStream receivers_stream(const NDArray& array, nb::handle stream) {
+DLPackStream receivers_stream(nb::handle stream) {
   const ArgumentOf of{"__dlpack__", "stream"};
   if (stream.is_none()) return {reinterpret_cast<void*>(std::uintptr_t{1})};
-  if (int_argument(of, stream) != -1) return to_stream(of, stream);
-  const ReleaseGil released;
-  return ordered_stream(array);
+  return int_argument(of, stream) == -1 ? kNoOrder : to_stream(of, stream);
 }
 
 nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
                   nb::handle copy) {
   const Where where = python_call_site();
-  const bool gpu = is_on_gpu(self);
-  if (!stream.is_none() && !gpu) raise(PyExc_ValueError, "__dlpack__: stream is for arrays of a GPU");
   if (!copy.is_none() && !PyBool_Check(copy.ptr()))
     refuse_type({"__dlpack__", "copy"}, copy, "a bool or None");
-  const bool copied = copy.ptr() == Py_True;
-  check_dlpack_device(self, dl_device);
+  const std::optional<Device> elsewhere = wanted_device(self, dl_device);
+  if (elsewhere && copy.ptr() == Py_False) {
+    raise(PyExc_BufferError, "__dlpack__: the array is on " + self.device().to_string() + ", not on " +
+                                 elsewhere->to_string() + ", which needs a copy");
+  }
+  const bool gpu = is_on_gpu(elsewhere.value_or(self.device()));
+  if (!stream.is_none() && !gpu) raise(PyExc_ValueError, "__dlpack__: stream is for arrays of a GPU");
   const bool versioned =
       !max_version.is_none() && pair_of({"__dlpack__", "max_version"}, max_version)[0] >= 1;
-  const bool read_only = is_read_only(self) && !copied;
+  const bool copied = !elsewhere && copy.ptr() == Py_True;
+  const bool read_only = is_read_only(self) && !copied && !elsewhere;
   if (read_only && !versioned) {
     raise(PyExc_BufferError,
           "__dlpack__: the array is read-only here, which receivers from before DLPack 1 cannot be told");
   }
-  const DLPackStream theirs = gpu ? receivers_stream(self, stream) : DLPackStream{};
-  if (!gpu) make_writable(self);
-  if (versioned)
+  const DLPackStream theirs = gpu ? receivers_stream(stream) : DLPackStream{};
+  if (!gpu && !elsewhere) make_writable(self);
+  const auto lent = [&] { return elsewhere ? self.detach().copy_to(*elsewhere, where) : self; };
+  if (versioned) {
+    const std::uint64_t flags = elsewhere ? HEDDLE_DL_IS_COPIED : read_only ? HEDDLE_DL_READ_ONLY : 0;
     return capsule_of(
-        [&] { return gpu ? to_dlpack(self, theirs, copied, where) : to_dlpack(self, copied, where); },
-        read_only, kVersioned);
+        [&] { return gpu ? to_dlpack(lent(), theirs, copied, where) : to_dlpack(lent(), copied, where); },
+        flags, kVersioned);
+  }
   return capsule_of(
       [&] {
-        return gpu ? to_dlpack_unversioned(self, theirs, copied, where)
-                   : to_dlpack_unversioned(self, copied, where);
+        return gpu ? to_dlpack_unversioned(lent(), theirs, copied, where)
+                   : to_dlpack_unversioned(lent(), copied, where);
       },
-      read_only, kUnversioned);
+      0, kUnversioned);
 }
 
 // Wraps a tensor of another library, so that its deleter, which may need the GIL, is called with it. A tensor
@@ -163,31 +173,27 @@ NDArray from_own(const NDArray& source, const Wanted& wanted, Where where) {
 
 // Calls __dlpack__ of the object that lends memory. Tries the keywords of DLPack 1 first, then fewer ones.
 // Sets `copied` if that object made the copy that is wanted.
-// `stream`: the stream on which memory of a GPU will be used.
-nb::object ask_for_capsule(nb::handle source, const Wanted& wanted, const std::optional<DLPackStream>& stream,
+// `stream`: the stream on which memory of a GPU will be used; reset if the object knows no streams.
+nb::object ask_for_capsule(nb::handle source, const Wanted& wanted, std::optional<DLPackStream>& stream,
                            bool& copied) {
   const CallsPython calling;
-  nb::object lend = source.attr("__dlpack__");
-  if (stream)
-    lend = nb::module_::import_("functools")
-               .attr("partial")(lend, "stream"_a = reinterpret_cast<std::uintptr_t>(stream->native));
-  const nb::tuple version = nb::make_tuple(1, 1);
-  const auto refused = [](const nb::python_error& error) { return error.matches(PyExc_TypeError); };
-  try {
-    if (!wanted.copy.is_none()) {
-      nb::object capsule = lend("max_version"_a = version, "copy"_a = wanted.copy);
-      copied = wanted.must_copy();
+  const nb::object lend = source.attr("__dlpack__");
+  nb::dict keywords;
+  if (stream) keywords["stream"] = reinterpret_cast<std::uintptr_t>(stream->native);
+  keywords["max_version"] = nb::make_tuple(1, 1);
+  if (!wanted.copy.is_none()) keywords["copy"] = wanted.copy;
+  for (const char* dropped : {"copy", "max_version", "stream"}) {
+    if (!keywords.contains(dropped)) continue;
+    try {
+      nb::object capsule = lend(**keywords);
+      copied = wanted.must_copy() && keywords.contains("copy");
       return capsule;
+    } catch (const nb::python_error& error) {
+      if (!error.matches(PyExc_TypeError)) throw;
     }
-    return lend("max_version"_a = version);
-  } catch (const nb::python_error& error) {
-    if (!refused(error)) throw;
+    PyDict_DelItemString(keywords.ptr(), dropped);
   }
-  try {
-    return lend("max_version"_a = version);
-  } catch (const nb::python_error& error) {
-    if (!refused(error)) throw;
-  }
+  stream.reset();
   return lend();  // the producer is older than DLPack 1 and knows no keyword
 }
 
@@ -242,7 +248,7 @@ nb::object from_dlpack_object(nb::handle source, nb::handle copy, nb::handle dev
   } else {
     if (!nb::hasattr(source, "__dlpack__"))
       refuse_type({"from_dlpack", "x"}, source, "an object with __dlpack__, or a capsule");
-    const std::optional<DLPackStream> stream = stream_for(source);
+    std::optional<DLPackStream> stream = stream_for(source);
     const nb::object capsule = ask_for_capsule(source, wanted, stream, copied);
     result = from_capsule(capsule, wanted.must_copy() && !copied, wanted.may_copy(), stream, where);
   }

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <heddle/engine.h>
+#include <heddle/gpu_event.h>
 #include <heddle/gpu_memory.h>
 #include <heddle/stream_ops.h>
 
@@ -41,6 +42,15 @@ void work_on(Device device, Scheduler scheduler) {
   gpu_free(memory);
   gpu_free(gpu_allocate_for_all(compute, 100));
   std::thread([] { gpu_free_pinned(gpu_allocate_pinned(100)); }).join();
+  std::thread([&] {
+    GpuEvent event(device);
+    event.record(compute.native());
+    CHECK(event.try_record(compute.native()));
+    event.hold(compute.native());
+    event.wait();
+    CHECK_FALSE(gpu_with(&event));
+    CHECK_FALSE(is_page_locked(&event, sizeof event));
+  }).join();
   CHECK(gpu_memory_stats(device).in_use == 0);
   gpu_memory_trim(device);
   CHECK(gpu_allocate_pinned(std::size_t{1} << 50) == nullptr);

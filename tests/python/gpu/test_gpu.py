@@ -89,6 +89,59 @@ def test_dlpack_tells_the_stream():
         heddle.ones(2).__dlpack__(stream=1)
 
 
+def test_dlpack_goes_to_the_device_that_is_wanted():
+    x = there([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).T * 2
+    for copied in (np.from_dlpack(x, device="cpu"), np.from_dlpack(x, device="cpu", copy=True)):
+        assert copied.tolist() == [[2, 8], [4, 10], [6, 12]]
+        copied += 1
+    assert x.tolist() == [[2, 8], [4, 10], [6, 12]]
+    for version in (None, (1, 1)):
+        capsule = x.__dlpack__(dl_device=(1, 0), max_version=version)
+        assert heddle.from_dlpack(capsule).device == heddle.cpu()
+    with pytest.raises(BufferError, match=r"the array is on gpu\(0\), not on cpu\(0\), which needs a copy"):
+        x.__dlpack__(dl_device=(1, 0), copy=False)
+    with pytest.raises(ValueError, match="stream is for arrays of a GPU"):
+        x.__dlpack__(dl_device=(1, 0), stream=1)
+    for wrong in [(2, heddle.gpu_count()), (2, -1), (4, 0), (1, 1)]:
+        with pytest.raises(BufferError, match="there is no device"):
+            x.__dlpack__(dl_device=wrong)
+    capsule = heddle.ones(2).__dlpack__(dl_device=(2, 0), stream=1, max_version=(1, 1))
+    assert heddle.from_dlpack(capsule).device == heddle.gpu(0)
+    pinned = heddle.ones(2).__dlpack__(dl_device=(3, 0))
+    assert heddle.from_dlpack(pinned).device == heddle.cpu_pinned()
+    assert heddle.from_dlpack(heddle.zeros((0, 2), device="gpu(0)").__dlpack__()).device == heddle.gpu(0)
+    empty = heddle.zeros((0, 2), device="gpu(0)")
+    assert heddle.from_dlpack(Lends(empty)).device == heddle.gpu(0)
+    leaf = there([1.0])
+    leaf.requires_grad = True
+    assert heddle.from_dlpack(leaf.__dlpack__(dl_device=(1, 0))).tolist() == [1]
+
+
+class LendsWithoutStream(Lends):
+    """A library from before streams in DLPack."""
+
+    def __dlpack__(self):
+        return self.array.__dlpack__()
+
+
+class LendsWithoutDevice:
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **kwargs):
+        assert "stream" not in kwargs
+        return self.array.__dlpack__(**kwargs)
+
+
+def test_producers_that_know_no_streams():
+    x = there([1.0, 2.0]) + 1
+    for producer in (LendsWithoutStream, LendsWithoutDevice):
+        assert heddle.from_dlpack(producer(x)).tolist() == [2, 3]
+        copied = heddle.from_dlpack(producer(x), copy=True)
+        copied += 1
+        assert x.tolist() == [2, 3]
+
+
 def test_memory_of_an_array_of_another_engine():
     ours = heddle.Engine(workers=1)
     with ours:

@@ -68,7 +68,8 @@ HEDDLE_API heddle_status heddle_array_from_memory(const heddle_array_options* op
                                                   int32_t ndim, const void* data, size_t bytes,
                                                   heddle_array** array, heddle_error** error);
 // Makes an array on the caller's memory, which is on the options' device, row-major and aligned for the
-// dtype; bools are 0 or 1. destroy(ctx) is called exactly once, on any thread: after the last handle, view
+// dtype; bools are 0 or 1. Memory that is not of the GPU that the options name, or not page-locked for HEDDLE_CPU_PINNED, is
+// HEDDLE_INVALID_ARGUMENT. Ops do not wait for work of other streams on it: heddle_array_order_after(). destroy(ctx) is called exactly once, on any thread: after the last handle, view
 // and op that use the memory are gone, or in this call if it fails. `destroy` may be null.
 HEDDLE_API heddle_status heddle_array_lend(const heddle_array_options* options, const int64_t* shape,
                                            int32_t ndim, void* data, size_t bytes, void* ctx,

@@ -14,6 +14,7 @@
 #include <heddle/c/checkpoint.h>
 #include <heddle/c/communicator.h>
 #include <heddle/c/engine.h>
+#include <heddle/c/gpu.h>
 #include <heddle/c/kvstore.h>
 #include <heddle/c/metric.h>
 #include <heddle/c/module.h>

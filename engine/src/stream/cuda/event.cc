@@ -5,6 +5,7 @@
 #include <heddle/gpu_event.h>
 
 #include "stream/cuda/status.h"
+#include "stream/cuda/thread_state.h"
 
 namespace heddle {
 
@@ -17,24 +18,13 @@ void check(cudaError_t status, const char* call, Device device) {
     throw Error(std::string(call) + " on " + device.to_string() + ": " + cudaGetErrorString(status));
 }
 
-// Makes a GPU the calling thread's current one while it lives: the thread may be another library's.
+// Makes the event's GPU the current one while it lives: the thread may be another library's.
 class Current {
  public:
-  explicit Current(Device device) {
-    check(cudaGetDevice(&before_), "cudaGetDevice", device);
-    if (before_ == device.index) return;
-    check(cudaSetDevice(device.index), "cudaSetDevice", device);
-    changed_ = true;
-  }
-  ~Current() {
-    if (changed_) succeeds(cudaSetDevice(before_));
-  }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
+  explicit Current(Device device) : scope_(device.index) { check(scope_.status(), "cudaSetDevice", device); }
 
  private:
-  int before_ = 0;
-  bool changed_ = false;
+  const detail::CurrentDevice scope_;
 };
 
 }  // namespace
@@ -45,12 +35,29 @@ GpuEvent::GpuEvent(Device device) : device_(device) {
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags", device);
   event_ = event;
 }
-GpuEvent::~GpuEvent() { succeeds(cudaEventDestroy(static_cast<cudaEvent_t>(event_))); }
+GpuEvent::~GpuEvent() {
+  const detail::CurrentDevice scope(device_.index);
+  succeeds(cudaEventDestroy(static_cast<cudaEvent_t>(event_)));
+}
 
 void GpuEvent::record(void* stream) {
   const Current current(device_);
   check(cudaEventRecord(static_cast<cudaEvent_t>(event_), static_cast<cudaStream_t>(stream)),
         "cudaEventRecord", device_);
+}
+
+bool GpuEvent::try_record(void* stream) noexcept {
+  const detail::CurrentDevice scope(device_.index);
+  const auto on = static_cast<cudaStream_t>(stream);
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  return succeeds(scope.status()) && succeeds(cudaStreamIsCapturing(on, &capture)) &&
+         capture == cudaStreamCaptureStatusNone &&
+         succeeds(cudaEventRecord(static_cast<cudaEvent_t>(event_), on));
+}
+
+void GpuEvent::wait() const {
+  const Current current(device_);
+  check(cudaEventSynchronize(static_cast<cudaEvent_t>(event_)), "cudaEventSynchronize", device_);
 }
 
 void GpuEvent::hold(void* stream) const {
@@ -59,12 +66,19 @@ void GpuEvent::hold(void* stream) const {
         "cudaStreamWaitEvent", device_);
 }
 
-Device gpu_of_memory(const void* memory) {
+std::optional<Device> gpu_with(const void* memory) {
+  const detail::DeviceInUse scope;
   cudaPointerAttributes attributes{};
   if (!succeeds(cudaPointerGetAttributes(&attributes, memory)) ||
       (attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged))
-    throw InvalidArgument("the memory is no GPU's");
+    return std::nullopt;
   return gpu(attributes.device);
+}
+
+Device gpu_of_memory(const void* memory) {
+  const std::optional<Device> found = gpu_with(memory);
+  if (!found) throw InvalidArgument("the memory is no GPU's");
+  return *found;
 }
 
 }  // namespace heddle

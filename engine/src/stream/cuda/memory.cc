@@ -220,9 +220,7 @@ void release_kept() {
     released.swap(pinned().kept);
     for (const auto& [size, memory] : released) pinned().sizes.erase(memory);
   }
-  const detail::OutsideCaptures outside;
-  const detail::KeptDevice kept;
-  if (const int used = detail::device_in_use; used >= 0) succeeds(cudaSetDevice(used));
+  const detail::DeviceInUse scope;
   for (const auto& [size, memory] : released) succeeds(cudaFreeHost(memory));
 }
 
@@ -238,9 +236,7 @@ std::byte* take_kept(std::size_t size) {
 
 // Page-locked memory is for all GPUs; a context makes it. That of a GPU which the engine uses, unless it is lost: then of another one.
 cudaError_t lock_pages(void** memory, std::size_t bytes) {
-  const detail::OutsideCaptures outside;
-  const detail::KeptDevice kept;
-  if (const int used = detail::device_in_use; used >= 0) succeeds(cudaSetDevice(used));
+  const detail::DeviceInUse scope;
   const cudaError_t status = cudaHostAlloc(memory, bytes, cudaHostAllocPortable);
   if (succeeds(status) || status == cudaErrorMemoryAllocation) return status;
   int count = 0;
@@ -292,6 +288,7 @@ void gpu_copy_between(Stream& stream, std::byte* to, Device to_device, const std
 }
 
 GpuMemoryStats gpu_memory_stats(Device device) {
+  detail::check_memory_of("gpu_memory_stats", device);
   if (device.kind == DeviceKind::cpu_pinned) return pinned_stats();
   const CurrentDevice scope(device.index);
   check(scope.status(), "cudaSetDevice", device.index);
@@ -306,6 +303,7 @@ GpuMemoryStats gpu_memory_stats(Device device) {
 }
 
 void gpu_memory_trim(Device device) {
+  detail::check_memory_of("gpu_memory_trim", device);
   if (device.kind == DeviceKind::cpu_pinned) return release_kept();
   const CurrentDevice scope(device.index);
   check(scope.status(), "cudaSetDevice", device.index);
@@ -329,6 +327,16 @@ std::byte* gpu_allocate_pinned(std::size_t bytes) {
   const std::lock_guard guard(pinned().mutex);
   pinned().sizes[begin] = size;
   return begin;
+}
+
+bool is_page_locked(const void* memory, std::size_t bytes) noexcept {
+  if (detail::forked_with_cuda() || !memory || bytes == 0) return false;
+  const detail::DeviceInUse scope;
+  const auto is_locked = [](const void* at) {
+    cudaPointerAttributes attributes{};
+    return succeeds(cudaPointerGetAttributes(&attributes, at)) && attributes.type == cudaMemoryTypeHost;
+  };
+  return is_locked(memory) && is_locked(static_cast<const std::byte*>(memory) + bytes - 1);
 }
 
 void gpu_free_pinned(std::byte* memory) noexcept {

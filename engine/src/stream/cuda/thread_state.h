@@ -95,4 +95,17 @@ class CurrentDevice {
 // The GPU on which the engine has worked last; -1 before.
 inline std::atomic<int> device_in_use{-1};
 
+// Makes that GPU, if there is one, the thread's current one while it lives, outside of captures: for calls that are about no
+// GPU, but need a context.
+class DeviceInUse {
+ public:
+  DeviceInUse() noexcept {
+    if (const int used = device_in_use; used >= 0) succeeds(cudaSetDevice(used));
+  }
+
+ private:
+  const OutsideCaptures outside_;
+  const KeptDevice kept_;
+};
+
 }  // namespace heddle::detail
