@@ -35,7 +35,8 @@ void update(const PythonOptimizer& self, nb::handle key, const NDArray& weight, 
       in_call("update", [&] { optimizer.update(of, weight, rows, options, where); });
     });
   }
-  const NDArray whole = to_array({"update", "grad"}, grad, std::nullopt, where);
+  const NDArray made = to_array({"update", "grad"}, grad, std::nullopt, where);
+  const NDArray whole = beside_on_gpu(&weight, grad, made, where);
   self.call([&](Optimizer& optimizer) {
     in_call("update", [&] { optimizer.update(of, weight, whole, options, where); });
   });
