@@ -113,7 +113,7 @@ struct FitOptions {
   std::function<bool()> is_interrupt{};
 };
 
-// Trains all epochs that are left. Gradients from before a step, and of leaves that the trainer does not train, are cleared. An
+// Trains all epochs that are left. Ops copy batches to the device of the network's first parameter. Gradients from before a step, and of leaves that the trainer does not train, are cleared. An
 // epoch of fewer batches than Batches::size() says is an Error. A step takes the batch's mean loss, and with an "allreduce" or "dist_sync" store the mean over the
 // ranks: each rank calls fit() with its own share, of as many batches. Losses and metrics are of all ranks of an "allreduce"
 // store. The modes of modules and the trainer's schedule are as before afterwards, also after an exception. While it runs, Ctrl-C ends it after a step if
@@ -131,7 +131,7 @@ struct EvaluateOptions {
   std::shared_ptr<Communicator>
       ranks{};  // values are of all ranks, each with its own share; null: of this process
 };
-// In inference mode, without gradients. Metrics are reset before. Waits. Throws InvalidArgument for data without batches.
+// In inference mode, without gradients. Copies batches as fit() does. Metrics are reset before. Waits. Throws InvalidArgument for data without batches.
 FitValues evaluate(Module& net, const FitData& data, const EvaluateOptions& options,
                    Where where = Where::current());
 
@@ -140,8 +140,8 @@ struct PredictOptions {
   int inputs =
       -1;  // how many first arrays of a batch are inputs; -1: as many as a Model has, one of a layer, else all
 };
-// The outputs for all batches, one below the other along axis 0. In inference mode, without gradients. Throws InvalidArgument for
-// data without batches.
+// The outputs for all batches, one below the other along axis 0, on cpu(). In inference mode, without gradients. Copies batches as fit() does. Throws
+// InvalidArgument for data without batches.
 std::vector<NDArray> predict(Module& net, const FitData& data, const PredictOptions& options = {},
                              Where where = Where::current());
 
