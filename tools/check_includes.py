@@ -64,7 +64,7 @@ LAYERS = {
         "metrics": ["module", "layers"],
         "logging": ["module", "layers", "model"],
         "compression": ["module", "layers", "model"],
-        "training": [],
+        "training": ["module"],
         "data": [],
     },
     "net": {

@@ -472,3 +472,31 @@ TEST_CASE("bad options are refused") {
   CHECK(rest_of_epoch(loader) == std::vector<std::int64_t>{0, 1, 2, 3});
   CHECK(message_of([] { Loader(std::shared_ptr<Dataset>(), {}); }) == "Loader: dataset is a null pointer");
 }
+
+TEST_CASE("Loader: batches on another device, ahead or not, also of sizes that vary") {
+  for (const int ahead : {0, 3}) {
+    const NDArray x = arange(20).view({10, 2}), y = arange(10);
+    Loader loader(ArrayDataset({x, y}), {.batch = 4, .ahead = ahead, .arrays = {1, 0, 1}, .device = cpu(1)});
+    std::int64_t row = 0;
+    for (auto batch = loader.next(); !batch.empty(); batch = loader.next()) {
+      for (const NDArray& one : batch) CHECK(one.device() == cpu(1));
+      CHECK(batch[0].storage() == batch[2].storage());
+      const std::int64_t end = row + batch[0].size();
+      CHECK(batch[0].to_vector<float>() == y.slice(0, {row, end}).to_vector<float>());
+      CHECK(batch[1].to_vector<float>() == x.slice(0, {row, end}).to_vector<float>());
+      row = end;
+    }
+    CHECK(row == 10);
+    Loader lists(Lists(9), {.batch = 4, .ahead = ahead, .device = cpu(1)}), here(Lists(9), {.batch = 4});
+    for (auto batch = lists.next(); !batch.empty(); batch = lists.next()) {
+      const auto wanted = here.next();
+      REQUIRE(batch.size() == 3);
+      for (const NDArray& one : batch) CHECK(one.device() == cpu(1));
+      CHECK(batch[1].to_vector<float>() == wanted[1].to_vector<float>());
+      CHECK(batch[2].to_vector<std::int64_t>() == wanted[2].to_vector<std::int64_t>());
+    }
+  }
+  CHECK(message_of<InvalidArgument>([] {
+          Loader loader(ArrayDataset({ones({4})}), {.device = gpu(77)});
+        }).starts_with("Loader: device is gpu(77): "));
+}

@@ -1,5 +1,6 @@
 // Updates of optimizers, also those of rows, clipping, loss scaling and averages on a GPU are near the CPU's: the CPU may round products and sums at once, and
 // norms are added up in another order.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -420,6 +421,34 @@ TEST_CASE("row-sparse gradients on a GPU are clipped and unscaled as on the CPU"
     CHECK(run(there) == (finite ? 0 : 1));
     CHECK(same_sparse_grads(here, there));
   }
+  CHECK(problems() == "");
+}
+
+TEST_CASE("a kernel on a GPU refuses an array of another device") {
+  const OptimizerRule& sgd = *std::find_if(optimizer_rules().begin(), optimizer_rules().end(),
+                                           [](const OptimizerRule& rule) { return rule.name == "sgd"; });
+  const auto params = params_of(sgd, {});
+  for (const Device other : {cpu(), gpu(gpu_count() - 1)}) {
+    if (other == gpu(0)) continue;
+    const UpdatedArrays arrays = arrays_of(sgd, *params, ones({40}, DType::f32, gpu(0)));
+    push_update(sgd, arrays, ones({40}, DType::f32, other), UpdateCall{params, 0.1, 1});
+    CHECK(error_of(arrays.weight)
+              .find("a kernel on gpu(0) got an array of f32 (40,) on " + other.to_string() +
+                    ": this is a bug in Heddle") != std::string::npos);
+  }
+  CHECK(problems() == "");
+}
+
+TEST_CASE("clipping refuses a gradient that is not on the device of its leaf") {
+  NDArray leaf = ones({4}, DType::f32, gpu(0));
+  leaf.set_requires_grad();
+  sum(leaf * 2).backward();
+  leaf.grad().wait();
+  leaf.grad().storage()->exchange_memory(*NDArray({4}, DType::f32).storage());
+  CHECK_THROWS_WITH_AS(
+      clip_grad_norm({leaf}, 1),
+      doctest::Contains("clip_grad_norm: the gradient of leaf 0 is on cpu(0), the leaf on gpu(0)"),
+      InvalidArgument);
   CHECK(problems() == "");
 }
 

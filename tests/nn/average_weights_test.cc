@@ -9,6 +9,7 @@
 #include <heddle/average_weights.h>
 #include <heddle/ops.h>
 #include <heddle/random.h>
+#include <heddle/sequential.h>
 
 using namespace heddle;
 using namespace heddle::test;
@@ -121,4 +122,35 @@ TEST_CASE("what cannot be averaged is refused") {
   CHECK(why({{"w", ones({2})}, {"w", ones({2})}}) == "AverageWeights: two parameters are called 'w'");
   CHECK(why({{"w", ones({2, 3}).permuted({1, 0})}}) == "AverageWeights: parameter 'w' is not contiguous");
   CHECK(why({{"w", ones({2})}}, {.decay = 1}) == "AverageWeights: decay must be in [0, 1), not 1");
+}
+
+TEST_CASE("averages follow parameters that a module has moved, all of them") {
+  std::vector<std::vector<double>> results;
+  for (const bool moves : {false, true}) {
+    manual_seed(1);
+    Sequential net{Dense(3, 4), Dense(4, 2)};
+    AverageWeights average(net.parameters(), {.decay = 0.5});
+    const auto step = [&] {
+      for (const Parameter& one : net.parameters()) one.value.detach().assign(one.value.detach() + 1);
+      average.update();
+    };
+    step();
+    if (moves) net.to(cpu(1));
+    step();
+    {
+      const UseAverages now(average);
+      for (const Parameter& one : average.averages())
+        CHECK(one.value.device() == net.parameters()[0].value.device());
+      results.push_back(all_of(net.parameters()));
+    }
+    if (moves) net.to(cpu());
+    average.swap(), average.swap();
+    results.push_back(all_of(average.averages()));
+    net.children()[1].module->to(cpu(1));
+    CHECK(message_of<InvalidArgument>([&] { average.update(); }) ==
+          "AverageWeights::update: parameter '1.weight' is on cpu(1), '0.weight' on cpu(0); want all on one "
+          "device");
+  }
+  CHECK(results[2] == results[0]);
+  CHECK(results[3] == results[1]);
 }

@@ -481,3 +481,13 @@ TEST_CASE("update never waits: it takes arrays that are computed later") {
   CHECK(results[5].item<double>() == 0.5);
   CHECK(results[6].item<double>() == 0);
 }
+
+TEST_CASE("metrics take arrays of any device") {
+  const NDArray scores = array<float>({1, 2, 4, 3}).view({2, 2}), labels = array<std::int64_t>({1, 1});
+  Accuracy here, there, mixed, merged;
+  here.update(scores, labels);
+  there.update(scores.copy_to(cpu(1)), labels.copy_to(cpu(1)));
+  mixed.update(scores.copy_to(cpu(1)), labels);
+  merged.merge(here.state().copy_to(cpu(1)));
+  for (const Accuracy* const one : {&here, &there, &mixed, &merged}) CHECK(one->value() == 0.5);
+}

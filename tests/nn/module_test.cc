@@ -9,6 +9,8 @@
 
 #include <heddle/array_op.h>
 #include <heddle/autograd.h>
+#include <heddle/dlpack.h>
+#include <heddle/layers.h>
 #include <heddle/module.h>
 #include <heddle/ops.h>
 #include <heddle/sequential.h>
@@ -328,6 +330,42 @@ TEST_CASE("Module::to moves parameters, buffers, gradients and the arrays that s
   net.to(cpu());
   CHECK(net(x).device() == cpu());
   CHECK(weight.detach().to_vector<float>()[0] == 7);
+}
+
+TEST_CASE("Module::to moves row-sparse gradients") {
+  Sequential net{Embedding(6, 2, {.sparse_grad = true})};
+  const NDArray weight = net.parameters()[0].value;
+  sum(square(net(array<std::int64_t>({1, 4})))).backward();
+  const std::vector<float> before = to_dense(row_sparse_grad(weight)).to_vector<float>();
+  net.to(cpu(1));
+  const RowSparse rows = row_sparse_grad(weight);
+  for (const NDArray& part : {rows.rows(), rows.values(), rows.count()}) CHECK(part.device() == cpu(1));
+  CHECK(to_dense(rows).to_vector<float>() == before);
+}
+
+TEST_CASE("Module::to leaves the memory that other libraries were shown to them") {
+  Sequential net{Dense(30, 40)};
+  const NDArray weight = net.parameters()[0].value.detach();
+  const std::vector<float> before = weight.to_vector<float>();
+  const std::int64_t size = weight.size();
+  auto* const first = to_dlpack(weight);
+  net.to(cpu(1));
+  auto* const second = to_dlpack(weight);
+  weight.fill(3);
+  net.to(cpu());
+  weight.fill(4);
+  // What was freed would be used again now.
+  std::vector<NDArray> others;
+  for (int i = 0; i < 8; ++i) others.push_back(full({size}, 7));
+  current_engine().wait_all();
+  const auto shown = [&](const heddle_dl_managed_tensor_versioned* tensor) {
+    const auto* const data = static_cast<const float*>(tensor->tensor.data);
+    return std::vector<float>(data, data + size);
+  };
+  CHECK(shown(first) == before);
+  CHECK(shown(second) == std::vector<float>(before.size(), 3));
+  first->deleter(first), second->deleter(second);
+  CHECK(weight.to_vector<float>() == std::vector<float>(before.size(), 4));
 }
 
 TEST_CASE("Module::to: layers whose sizes are not known yet make their arrays where the first input is") {

@@ -10,6 +10,7 @@
 #include <heddle/graph.h>
 #include <heddle/ops.h>
 #include <heddle/optimizer.h>
+#include <heddle/sequential.h>
 
 using namespace heddle;
 using namespace heddle::test;
@@ -241,4 +242,70 @@ TEST_CASE("optimizer list: ops of one list do not wait for each other") {
   CHECK_THROWS_AS(weights.values[0].wait(), InvalidArgument);
   weights.values[39].wait();
   CHECK(optimizer->state().at("39.updates").item<std::int64_t>() == 2);
+}
+
+TEST_CASE("optimizer: the state follows a weight that a module has moved, also to and fro") {
+  for (const bool list : {false, true}) {
+    CAPTURE(list);
+    std::vector<Bits> results;
+    for (const bool moves : {false, true}) {
+      Sequential net{Dense(3, 4), Dense(4, 2), Dense(2, 90)};
+      Generator numbers(1);
+      Weights weights;
+      for (const Parameter& one : net.parameters()) {
+        weights.keys.emplace_back(std::ssize(weights.keys));
+        weights.values.push_back(one.value.detach());
+        weights.values.back().assign(numbers.normal(one.value.shape()));
+      }
+      const auto optimizer = create_optimizer("adam");
+      for (const Device device : {cpu(), cpu(1), cpu(1), cpu(), cpu(1)}) {
+        if (moves) net.to(device);
+        Arrays grads;
+        for (const NDArray& weight : weights.values)
+          grads.push_back(numbers.normal(weight.shape()).copy_to(weight.device()));
+        update(*optimizer, weights, grads, {}, list);
+        for (const auto& [name, value] : optimizer->state())
+          CHECK(value.device() == (name.ends_with("updates") ? cpu() : weights.values[0].device()));
+      }
+      results.push_back(bits_of(weights, *optimizer));
+    }
+    CHECK(results[0] == results[1]);
+  }
+}
+
+TEST_CASE("optimizer list: weights whose module was moved in part are updated where they are") {
+  Sequential net{Dense(3, 4), Dense(4, 2)};
+  Weights weights;
+  for (const Parameter& one : net.parameters()) {
+    weights.keys.emplace_back(std::ssize(weights.keys));
+    weights.values.push_back(one.value.detach());
+  }
+  const auto optimizer = create_optimizer("sgd", {{"momentum", 0.9}});
+  for (int step = 0; step < 3; ++step) {
+    if (step == 1) net.children()[1].module->to(cpu(1));
+    Arrays grads;
+    for (const NDArray& weight : weights.values) grads.push_back(ones_like(weight));
+    optimizer->update_all(weights.keys, weights.values, grads);
+    CHECK(optimizer->state().at("0.velocity").device() == cpu());
+    CHECK(optimizer->state().at("2.velocity").device() == (step == 0 ? cpu() : cpu(1)));
+  }
+  CHECK(optimizer->state().at("2.velocity").to_vector<float>()[0] == doctest::Approx(2.71));
+}
+
+TEST_CASE("optimizer: state that has to follow its weight does so before a capture") {
+  Sequential net{Dense(2, 2)};
+  const NDArray weight = net.parameters()[0].value.detach();
+  const auto optimizer = create_optimizer("sgd", {{"momentum", 0.9}});
+  const auto step = [&] { optimizer->update(0, weight, ones_like(weight)); };
+  step();
+  net.to(cpu(1));
+  const std::uint64_t before = optimizer->generation();
+  CHECK(message_of([&] { current_engine().capture(step); }) ==
+        "optimizer sgd, weight 0: the first update after the weight came to cpu(1), where its state follows, "
+        "must "
+        "come before a capture");
+  step();
+  CHECK(optimizer->generation() == before + 1);
+  current_engine().capture(step).launch();
+  CHECK(optimizer->state().at("0.updates").item<std::int64_t>() == 3);
 }

@@ -488,3 +488,19 @@ def test_decoding_gives_what_the_whole_sequence_gives():
         heddle.MultiHeadAttention(8, 2).decode(x, heddle.AttentionCache())
     with pytest.raises(heddle.InvalidArgument, match="takes no memory"):
         heddle.MultiHeadAttention(8, 2, causal=True).decode(x, heddle.AttentionCache(), memory)
+
+
+def test_memory_that_was_shown_stays_when_the_network_moves():
+    net = heddle.Dense(30, 40)
+    weight = net.parameters()[0].value.detach()
+    before = weight.tolist()
+    shown, view = weight.numpy(), memoryview(weight)
+    net.to("cpu(1)")
+    again = weight.numpy()
+    net.to("cpu")
+    others = [heddle.full((40, 30), 7.0) for _ in range(8)]  # what was freed would be used again now
+    for one in others:
+        one.wait()
+    assert shown.tolist() == before and view.tolist() == before and again.tolist() == before
+    weight[...] = 5
+    assert shown.tolist() == before

@@ -21,7 +21,7 @@ struct ArrayBatchesOptions {
       false;  // no row is left out, and a rank may have a row, or a batch, more than another: to evaluate
 };
 
-// Rows of `arrays` along axis 0, of which all have as many. Without a shuffle, batches are views.
+// Rows of `arrays` along axis 0, of which all have as many, each on its array's device. Without a shuffle, batches are views.
 class ArrayBatches : public Batches {
  public:
   // Throws InvalidArgument for arrays of different lengths, for none, and for options out of range.
@@ -34,7 +34,8 @@ class ArrayBatches : public Batches {
  private:
   std::vector<NDArray> arrays_;
   ArrayBatchesOptions options_;
-  NDArray order_{};  // of the rows in this epoch; undefined: as they are
+  std::vector<NDArray>
+      orders_{};  // of the rows in this epoch, on the device of each array; none: as they are
   std::int64_t rows_ = 0, next_ = 0;
 };
 

@@ -58,8 +58,8 @@ struct FitOptions {
   std::function<bool()> is_interrupt{};
 };
 
-// Trains all epochs that are left. Gradients from before a step, and of leaves that the trainer does not train, are cleared. An
-// epoch of fewer batches than Batches::size() says is an Error. A step takes the batch's mean loss, and with an "allreduce" or
+// Trains all epochs that are left. Ops copy batches to the device of the network's first parameter. Gradients from before a step,
+// and of leaves that the trainer does not train, are cleared. An epoch of fewer batches than Batches::size() says is an Error. A step takes the batch's mean loss, and with an "allreduce" or
 // "dist_sync" store the mean over the ranks: each rank calls fit() with its own share, of as many batches. Losses and metrics are of
 // all ranks of an "allreduce" store. The modes of modules and the trainer's schedule are as before afterwards, also after an
 // exception. While it runs, Ctrl-C ends it after a step if the program handles SIGINT in no other way; a second one kills. Throws
@@ -76,7 +76,7 @@ struct EvaluateOptions {
   // Values are of all ranks, each with its own share; null: of this process.
   std::shared_ptr<Communicator> ranks{};
 };
-// In inference mode, without gradients. Metrics are reset before. Waits. Throws InvalidArgument for data without batches; all ranks
+// In inference mode, without gradients. Copies batches as fit() does. Metrics are reset before. Waits. Throws InvalidArgument for data without batches; all ranks
 // throw if one does.
 FitValues evaluate(Module& net, const FitData& data, const EvaluateOptions& options,
                    Where where = Where::current());
@@ -86,8 +86,8 @@ struct PredictOptions {
   // How many first arrays of a batch are inputs; -1: as many as a Model has, one of a layer, else all.
   int inputs = -1;
 };
-// The outputs for all batches, one below the other along axis 0. In inference mode, without gradients. Throws InvalidArgument for
-// data without batches.
+// The outputs for all batches, one below the other along axis 0, on cpu(). In inference mode, without gradients. Copies batches as fit() does. Throws
+// InvalidArgument for data without batches.
 std::vector<NDArray> predict(Module& net, const FitData& data, const PredictOptions& options = {},
                              Where where = Where::current());
 

@@ -57,7 +57,15 @@ void ArrayBatches::start(std::int64_t epoch, std::int64_t first) {
   next_ = first;
   if (!options_.shuffle) return;
   const EngineScope scope(arrays_[0].engine());
-  order_ = Generator(options_.seed).jumped(epoch).permutation(rows_);
+  const NDArray order = Generator(options_.seed).jumped(epoch).permutation(rows_);
+  orders_.clear();
+  for (const NDArray& one : arrays_) {
+    const auto known = std::find_if(orders_.begin(), orders_.end(),
+                                    [&](const NDArray& other) { return other.device() == one.device(); });
+    orders_.push_back(known != orders_.end()           ? *known
+                      : one.device() == order.device() ? order
+                                                       : order.copy_to(one.device()));
+  }
 }
 
 std::vector<NDArray> ArrayBatches::next() {
@@ -68,12 +76,9 @@ std::vector<NDArray> ArrayBatches::next() {
   const Slice rows{begin + options_.rank, end, options_.ranks};
   const NoGrad no_grad;
   std::vector<NDArray> batch;
-  if (!order_.defined()) {
-    for (const NDArray& one : arrays_) batch.push_back(one.slice(0, rows));
-    return batch;
-  }
-  const NDArray places = order_.slice(0, rows);
-  for (const NDArray& one : arrays_) batch.push_back(take(one, places));
+  for (std::size_t i = 0; i < arrays_.size(); ++i)
+    batch.push_back(orders_.empty() ? arrays_[i].slice(0, rows)
+                                    : take(arrays_[i], orders_[i].slice(0, rows)));
   return batch;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,19 @@ inline void split_batch(const std::string& call, const Arrays& batch, std::size_
   const auto cut = batch.end() - static_cast<std::ptrdiff_t>(labels);
   inputs.assign(batch.begin(), cut);
   wanted.assign(cut, batch.end());
+}
+
+// The arrays on `device`, to which ops copy those that are elsewhere; none: as they are.
+inline Arrays on_device(const Arrays& arrays, const std::optional<Device>& device) {
+  Arrays all;
+  for (const NDArray& one : arrays) {
+    const bool stays = !one.defined() || !device || one.device() == *device;
+    all.push_back(stays ? one : one.detach().copy_to(*device));
+  }
+  return all;
+}
+inline NDArray on_host(const NDArray& array) {
+  return array.device() == cpu() ? array : array.detach().copy_to(cpu());
 }
 
 inline void check_labels(const std::string& call, int labels) {

@@ -10,6 +10,8 @@
 #include <heddle/metrics.h>
 #include <heddle/ops.h>
 
+#include "fit/batch_parts.h"
+
 namespace heddle {
 namespace {
 
@@ -83,7 +85,7 @@ void EpochValues::add(const std::vector<NDArray>& losses, const std::vector<NDAr
   if (losses_ > 0) {
     if (!sums_.defined()) sums_ = zeros({static_cast<std::int64_t>(losses_) + 1}, DType::f64);
     std::vector<NDArray> reads;
-    for (const NDArray& one : losses) reads.push_back(one.detach().astype(DType::f64));
+    for (const NDArray& one : losses) reads.push_back(on_host(one.detach().astype(DType::f64)));
     std::vector<NDArray> read_and_written = reads;
     read_and_written.push_back(sums_);
     Access access = array_access("fit_loss", read_and_written, std::span(&sums_, 1));
@@ -97,13 +99,15 @@ void EpochValues::add(const std::vector<NDArray>& losses, const std::vector<NDAr
         },
         access, CallSite::current());
   }
+  Arrays here(outputs.size());
   for (const FitMetric& metric : metrics_) {
     const auto at = static_cast<std::size_t>(metric.output);
     if (at >= outputs.size() || at >= labels.size())
       throw InvalidArgument(call_ + ": metric '" + metric.name + "' is of output " +
                             std::to_string(metric.output) + "; there are " + std::to_string(outputs.size()) +
                             " outputs and " + std::to_string(labels.size()) + " labels");
-    metric.metric->update(outputs[at], labels[at]);
+    if (!here[at].defined()) here[at] = on_host(outputs[at]);  // once for all metrics
+    metric.metric->update(here[at], labels[at]);
     if (batches_ == 0) check_metric(metric);
   }
   ++batches_;

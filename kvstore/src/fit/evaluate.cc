@@ -7,6 +7,7 @@
 #include <heddle/fit.h>
 #include <heddle/interrupt_check.h>
 #include <heddle/model.h>
+#include <heddle/module_buffers.h>
 #include <heddle/sequential.h>
 #include <heddle/shape_ops.h>
 
@@ -44,14 +45,16 @@ void evaluate_batches(const std::string& call, Module& net, Batches& batches, co
                       int labels, EpochValues& values, const std::function<bool()>& is_over) {
   const NoGrad no_grad;
   const std::size_t count = labels >= 0 ? static_cast<std::size_t>(labels) : loss.labels();
+  const std::optional<Device> device = device_of(net);
   StepsAhead ahead;
   batches.start(0);
   std::int64_t done = 0;
   for (Arrays batch = batches.next(); !batch.empty(); batch = batches.next(), ++done) {
     Arrays inputs, wanted;
     split_batch(call, batch, count, inputs, wanted);
-    const Arrays outputs = net.run(inputs);
-    values.add(loss.defined() ? loss.compute(outputs, wanted) : Arrays(), outputs, wanted, rows_of(batch));
+    const Arrays outputs = net.run(on_device(inputs, device));
+    const Arrays losses = loss.defined() ? loss.compute(outputs, on_device(wanted, device)) : Arrays();
+    values.add(losses, outputs, wanted, rows_of(batch));
     if (!outputs.empty()) ahead.add(outputs[0]);
     if (is_over && is_over()) return;
   }
@@ -107,6 +110,7 @@ std::vector<NDArray> predict(Module& net, const FitData& data, const PredictOpti
   const std::shared_ptr<Batches> batches = batches_of("predict", data, {.batch = options.batch});
   const ModeScope modes(net);
   net.train(false);
+  const std::optional<Device> device = device_of(net);
   std::vector<Arrays> parts;
   StepsAhead ahead;
   batches->start(0);
@@ -116,10 +120,11 @@ std::vector<NDArray> predict(Module& net, const FitData& data, const PredictOpti
     if (count == 0 || count > batch.size())
       throw InvalidArgument("predict: the network has " + std::to_string(count) + " inputs, and a batch " +
                             std::to_string(batch.size()) + " arrays");
-    const Arrays outputs = net.run(std::span(batch.data(), count));
+    batch.resize(count);
+    const Arrays outputs = net.run(on_device(batch, device));
     parts.resize(std::max(parts.size(), outputs.size()));
-    for (std::size_t i = 0; i < outputs.size(); ++i) parts[i].push_back(outputs[i]);
-    if (!outputs.empty()) ahead.add(outputs[0]);
+    for (std::size_t i = 0; i < outputs.size(); ++i) parts[i].push_back(on_host(outputs[i]));
+    if (!outputs.empty()) ahead.add(parts[0].back());
   }
   if (done == 0) throw InvalidArgument("predict: the data have no batches");
   check_all_came("predict", *batches, done);

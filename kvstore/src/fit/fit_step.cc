@@ -7,6 +7,8 @@
 #include <heddle/array_op.h>
 #include <heddle/autograd.h>
 #include <heddle/clip_grad.h>
+#include <heddle/elementwise.h>
+#include <heddle/module_buffers.h>
 #include <heddle/number_text.h>
 #include <heddle/replaceable_calls.h>
 
@@ -49,6 +51,9 @@ CheckedLoss check_loss(const NDArray& value, bool refuses) {
   return checked;
 }
 
+// 1, or NaN if the loss is not finite: what check_loss() gives, by ops on the device of the loss.
+NDArray seed_there(const NDArray& loss, DType dtype) { return loss.detach().astype(dtype) * 0 + 1; }
+
 bool is_capturable(const Module& net, const FitOptions& options, const BatchLoss& loss) {
   if (options.capture != FitCapture::automatic) return options.capture == FitCapture::always;
   return loss.has_names() && has_replaceable_calls(net);
@@ -81,6 +86,7 @@ void FitStep::find_leaves() {
   leaves_.clear();
   for (const auto& all : {net_.state(), trainer_.parameters()})
     for (const Parameter& one : all) leaves_.push_back(one.value);
+  device_ = device_of(net_);
 }
 
 void FitStep::clear_gradients() const {
@@ -92,23 +98,29 @@ void FitStep::split(const Arrays& batch, Arrays& inputs, Arrays& labels) const {
   split_batch("fit", batch, count, inputs, labels);
 }
 
-void FitStep::train_batch(const Arrays& batch, Arrays& results) {
+// On a GPU the gradients do not wait until a loss that is refused has been looked at on the CPU: the update does. With other
+// stores than a local one the gradients have to fail, so that they fail on all workers.
+void FitStep::train_batch(const Arrays& batch, Arrays& results, Arrays& checks) {
   Arrays inputs, labels;
   split(batch, inputs, labels);
   const Arrays outputs = net_.run(inputs);
   Arrays losses = loss_.compute(outputs, labels);
   const std::optional<LossScaler>& scaler = trainer_.scaler();
   const NDArray loss = losses[0], scaled = scaler ? scaler->scale(loss) : loss;
-  const NDArray value = loss.detach().astype(DType::f64);
+  const NDArray value = on_host(loss.detach().astype(DType::f64));
   const bool refuses = options_.stop_on_nan && !scaler;
   CheckedLoss checked{value, {}};
   if (options_.stop_on_nan) checked = check_loss(value, refuses);
   const bool has_others = ranks_ && ranks_->size() > 1;
   losses[0] = has_others ? agreed_value(value, checked.value, refuses, *ranks_) : checked.value;
-  if (checked.seed.defined()) {
-    backward(scaled, {.seed = checked.seed.astype(scaled.dtype())});
-  } else {
+  if (!checked.seed.defined()) {
     backward(scaled);
+  } else if (scaled.device().kind == DeviceKind::cuda && (!refuses || trainer_.store().type() == "local")) {
+    if (refuses) checks.push_back(checked.value);
+    backward(scaled, {.seed = seed_there(loss, scaled.dtype())});
+  } else {
+    const NDArray seed = checked.seed.astype(scaled.dtype());
+    backward(scaled, {.seed = scaled.device() == cpu() ? seed : seed.copy_to(scaled.device())});
   }
   for (const NDArray& one : losses) results.push_back(one.detach());
   if (!needs_outputs_) return;
@@ -124,15 +136,27 @@ void FitStep::clip(std::size_t batches) const {
   if (options_.clip_value > 0) clip_grad_value(trainer_.parameters(), options_.clip_value * count);
 }
 
+// The update has the errors of `checks`.
+void FitStep::step_if(const Arrays& checks, double grad_scale) {
+  if (checks.empty()) return trainer_.step(grad_scale);
+  const NDArray scale({}, DType::f64);
+  const std::span<const NDArray> written(&scale, 1);
+  const Access access = array_access("fit_loss_check", checks, written);
+  ndarray_detail::push_for(
+      checks, written, [scale, grad_scale] { *scale.data<double>() = grad_scale; }, access,
+      CallSite::current());
+  trainer_.step(scale);
+}
+
 Arrays FitStep::train(const Arrays& all) {
-  Arrays results;
+  Arrays results, checks;
   const std::size_t batches = all.size() / batch_arrays_;
   for (std::size_t i = 0; i < batches; ++i) {
     const auto begin = all.begin() + static_cast<std::ptrdiff_t>(i * batch_arrays_);
-    train_batch({begin, begin + static_cast<std::ptrdiff_t>(batch_arrays_)}, results);
+    train_batch({begin, begin + static_cast<std::ptrdiff_t>(batch_arrays_)}, results, checks);
   }
   clip(batches);
-  trainer_.step(share_ / static_cast<double>(batches));
+  step_if(checks, share_ / static_cast<double>(batches));
   clear_gradients();
   return results;
 }
@@ -145,7 +169,7 @@ std::vector<StepResult> FitStep::run(const std::vector<Arrays>& group, Where whe
     if (batch.size() != batch_arrays_)
       throw InvalidArgument("fit: a batch has " + std::to_string(batch.size()) + " arrays, the one before " +
                             std::to_string(batch_arrays_));
-    for (const NDArray& one : batch) all.push_back(one.defined() ? one.detach() : one);
+    for (const NDArray& one : on_device(batch)) all.push_back(one.defined() ? one.detach() : one);
   }
   const Arrays results = captured_ ? captured_->run(all, where) : train(all);
   const std::size_t each = results.size() / group.size();

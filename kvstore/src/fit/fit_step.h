@@ -41,14 +41,18 @@ class FitStep {
   // A step of as many batches as `group` has: one result for each, detached, which no later step changes.
   std::vector<StepResult> run(const std::vector<Arrays>& group, Where where);
   // Finds the leaves of the network and the trainer, whose gradients from before a step, or of what the trainer does not train,
-  // count in no step.
+  // count in no step; and the device of the network, to which batches are copied.
   void find_leaves();
   void clear_gradients() const;
   void split(const Arrays& batch, Arrays& inputs, Arrays& labels) const;
+  // The batch where the network is.
+  Arrays on_device(const Arrays& batch) const { return fit_detail::on_device(batch, device_); }
 
  private:
   Arrays train(const Arrays& all);
-  void train_batch(const Arrays& batch, Arrays& results);
+  // Adds to `checks` what the update waits for: losses that are refused if they are not finite.
+  void train_batch(const Arrays& batch, Arrays& results, Arrays& checks);
+  void step_if(const Arrays& checks, double grad_scale);
   void clip(std::size_t batches) const;
   Module& net_;
   Trainer& trainer_;
@@ -59,7 +63,8 @@ class FitStep {
   std::shared_ptr<Communicator> ranks_;  // null: this process alone
   std::size_t losses_;
   std::vector<NDArray> leaves_{};
-  double share_ = 1;  // of this worker in the gradients that the store adds
+  std::optional<Device> device_{};  // of the network; none: it has no arrays
+  double share_ = 1;                // of this worker in the gradients that the store adds
   std::optional<CapturedStep> captured_{};
 };
 

@@ -118,7 +118,7 @@ std::string report_of_calls(Module& net, const FitStep& step, const BatchLoss& l
       });
   for (const Arrays& batch : group) {
     Arrays inputs, labels;
-    step.split(batch, inputs, labels);
+    step.split(step.on_device(batch), inputs, labels);
     const Arrays outputs = net.run(inputs);
     if (!found.empty()) return found;
     if (!is_finite(loss.compute(outputs, labels)[0]))

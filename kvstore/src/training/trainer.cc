@@ -309,8 +309,9 @@ void Trainer::find_memory() {
 void Trainer::lend_memory() const {
   for (std::size_t i = 0; i < memory_.size(); ++i) {
     const NDArray& value = replicas_[0][i].value;
-    // A frozen parameter, which requires no gradient, is lent no memory.
-    if (memory_[i].defined() && requires_grad(value)) lend_gradient_memory(value, memory_[i]);
+    // A frozen parameter, which requires no gradient, is lent no memory, nor is one that Module::to() has moved away from it.
+    if (memory_[i].defined() && requires_grad(value) && memory_[i].device() == value.device())
+      lend_gradient_memory(value, memory_[i]);
   }
 }
 

@@ -2,12 +2,14 @@
 #include <atomic>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
 
 #include <heddle/array_use.h>
 #include <heddle/gpu_memory.h>
+#include <heddle/issuing_device.h>
 #include <heddle/ndarray.h>
 #include <heddle/var_use.h>
 
@@ -91,6 +93,11 @@ ndarray_detail::IssuingOn::IssuingOn(Stream& issued_on, Stream& its_owner)
 }
 ndarray_detail::IssuingOn::~IssuingOn() { innermost_issuing = outer_; }
 const ndarray_detail::IssuingOn* ndarray_detail::IssuingOn::current() { return innermost_issuing; }
+
+std::optional<Device> issuing_device() {
+  const auto* const issuing = ndarray_detail::IssuingOn::current();
+  return issuing ? std::optional(issuing->stream.device()) : std::nullopt;
+}
 
 void ndarray_detail::refuse_without_engine() {
   throw Error("an array whose engine is destroyed: its values can be read, and no op can have it any more");

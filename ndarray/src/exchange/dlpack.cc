@@ -10,6 +10,7 @@
 
 #include <heddle/dlpack.h>
 #include <heddle/interrupt_check.h>
+#include <heddle/memory_hold.h>
 #include <heddle/stream_ops.h>
 #include <heddle/var_use.h>
 
@@ -64,6 +65,8 @@ Device device_of(const heddle_dl_device& given) {
 template <class Managed> struct Loan {
   Managed managed{};
   NDArray array;
+  std::shared_ptr<const void>
+      memory;  // the receiver keeps it when the array's network is moved to another device
   Shape shape;
   Strides strides;
   // On which the receiver uses the memory of a GPU; none: it orders its own work.
@@ -124,6 +127,7 @@ Managed* lend(const NDArray& given, bool copy, const DLPackStream* stream, Where
   if (use == VarUse::none) order_for_receiver(loan->array, stream);
   if (loan->array.size() > 0) {
     const auto touch = read_only ? check::AccessKind::read : check::AccessKind::write;
+    loan->memory = hold_memory(loan->array.storage());
     std::byte* const begin = loan->array.storage()->device_data(touch, &loan->array);
     tensor.data = begin + loan->array.offset() * static_cast<std::int64_t>(size_of(given.dtype()));
   }

@@ -33,7 +33,8 @@ class AverageWeights {
   explicit AverageWeights(std::vector<Parameter> parameters, const AverageOptions& options = {},
                           Where where = Where::current());
 
-  // average += (1 - decay) * (parameter - average). Throws InvalidArgument while swapped.
+  // average += (1 - decay) * (parameter - average). Averages follow parameters that Module::to() has moved, in update() and
+  // swap(), which then wait. Throws InvalidArgument while swapped, and for parameters on several devices.
   void update(Where where = Where::current());
 
   // Exchanges the values of parameters and averages in place; a second call exchanges them back. One op. No
@@ -55,6 +56,7 @@ class AverageWeights {
 
  private:
   void refuse_swapped(const char* call) const;
+  void follow(const char* call);
   std::vector<NDArray> values_, of_averages_;  // the arrays, without names
   std::vector<Parameter> averages_;
   NDArray updates_;  // i64, one element on cpu(): counted by the updates

@@ -30,8 +30,8 @@ class Metric {
   Metric& operator=(const Metric&) = delete;
   const MetricInfo& info() const { return info_; }
 
-  // Adds a batch: the arrays that MetricInfo::inputs names, of which the last ones may be optional. Throws InvalidArgument for arrays that are
-  // missing or do not fit.
+  // Adds a batch: the arrays that MetricInfo::inputs names, of which the last ones may be optional. Those elsewhere are copied to cpu() by ops.
+  // Throws InvalidArgument for arrays that are missing or do not fit.
   void update(const NDArray& first, const NDArray& second = {}, const NDArray& third = {},
               const NDArray& fourth = {}, Where where = Where::current());
   // The metric of all batches, a scalar or as the metric says, f64. Without batches NaN, or zeros where it counts.

@@ -62,7 +62,7 @@ class Module {
   bool training() const;
   void freeze(bool on = true);  // parameters require no gradient; make the trainer afterwards
   // Moves parameters, buffers and gradients, here and in all modules inside, with all arrays that share their memory. Waits for their ops; no other
-  // thread may use them meanwhile. Make the trainer afterwards. After an error all is where it was.
+  // thread may use them meanwhile. A "local" store's optimizer state follows at the next step. What NumPy or DLPack were given keeps the memory from before. After an error all is where it was.
   void to(Device device, Where where = Where::current());
 
   // Calls of this module compute products in bf16 or f16, as in an Autocast, and return f32; f32: not, whatever is around; none: as around them.

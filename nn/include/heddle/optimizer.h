@@ -40,7 +40,8 @@ class Optimizer {
   // Throws the InvalidArgument that update() would throw for a gradient like the weight, and pushes nothing.
   void check(Key key, const NDArray& weight, const UpdateOptions& options) const;
 
-  // Pushes one op. weight: f32 or f64, contiguous; grad: like weight. Throws InvalidArgument.
+  // Pushes one op. weight: f32 or f64, contiguous; grad: like weight, on its device. The state follows a weight that
+  // Module::to() has moved. Throws InvalidArgument.
   void update(Key key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {},
               Where where = Where::current());
 
@@ -66,8 +67,8 @@ class Optimizer {
   // one per row; all -1: there was no such gradient yet).
   std::map<std::string, NDArray> state() const;
 
-  // Grows with each first row-sparse update of a weight whose updates then are other ops: updates captured earlier count
-  // no rows, and have to be captured anew.
+  // Grows where updates of a weight are other ops from now on: with its first row-sparse update, and when its state has followed
+  // it to another device. Updates captured earlier have to be captured anew.
   std::uint64_t generation() const { return generation_; }
 
   // Removes the poison that failed gradients left in the state. Updates that were skipped changed nothing, and do not
@@ -101,6 +102,8 @@ class Optimizer {
   void check_like_weight(Key key, const NDArray& weight, DType dtype, const Shape& shape) const;
   std::string text_of(Key key) const;
   Slot& slot_of(Key key, const NDArray& weight);
+  void follow(Key key, const NDArray& weight, Slot& slot);
+  void check_device(Key key, const NDArray& weight, Device gradient) const;
   struct ListOp;
   struct List;
   std::shared_ptr<const List> list_of(std::span<const Key> keys, std::span<const NDArray> weights);

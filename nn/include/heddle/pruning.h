@@ -44,7 +44,8 @@ class Pruning {
   // Chooses anew: sets the masks for this sparsity and applies them. Weights that are 0 are the first; of equal ones those in front; NaN counts
   // as infinite. Does not block.
   void prune(double sparsity, Where where = Where::current());
-  // Makes 0 what the masks have 0 for, NaN and infinite weights too. May be captured in a graph.
+  // Makes 0 what the masks have 0 for, NaN and infinite weights too. Masks follow weights that Module::to() has moved: then it waits.
+  // May be captured in a graph.
   void apply(Where where = Where::current());
   // Takes what is 0 now as what is to stay 0: for a network that was pruned before, and loaded.
   void keep_zeros(Where where = Where::current());
@@ -61,6 +62,7 @@ class Pruning {
   PruningReport report(Where where = Where::current()) const;  // counts zeros of the weights; waits
 
  private:
+  void follow();
   void set_masks(const std::vector<NDArray>& masks);
   PruningOptions options_;
   std::vector<NDArray> weights_{};

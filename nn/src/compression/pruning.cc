@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <heddle/autograd.h>
+#include <heddle/graph.h>
 #include <heddle/layer.h>
 #include <heddle/number_text.h>
 #include <heddle/ops.h>
@@ -232,6 +233,19 @@ void Pruning::prune(double sparsity, Where where) {
   apply();
 }
 
+// Moves the masks of weights that Module::to() has moved.
+void Pruning::follow() {
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    const Device device = weights_[i].device();
+    if (masks_[i].value.device() == device) continue;
+    if (is_capturing())
+      throw Error(with_call_site("Pruning: the first call after the weight '" + masks_[i].name +
+                                 "' came to " + device.to_string() +
+                                 ", where its mask follows, must come before a capture"));
+    nn_detail::move_arrays({masks_[i].value}, device);
+  }
+}
+
 void Pruning::set_masks(const std::vector<NDArray>& masks) {
   for (std::size_t i = 0; i < masks.size(); ++i)
     masks_[i].value.assign(reshape(masks[i], masks_[i].value.shape()));
@@ -240,6 +254,7 @@ void Pruning::set_masks(const std::vector<NDArray>& masks) {
 void Pruning::apply(Where where) {
   const CallSite site(where);
   const NoGrad no_grad;
+  follow();
   for (std::size_t i = 0; i < weights_.size(); ++i)
     weights_[i].assign(heddle::where(not_equal(masks_[i].value, 0), weights_[i], 0));
 }

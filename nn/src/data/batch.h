@@ -28,6 +28,7 @@ struct PendingBatch {
   std::int64_t epoch = 0, number = 0;
   std::vector<std::int64_t> indices;
   std::vector<NDArray> outputs;  // made with the push if sizes are fixed, else by the op
+  std::vector<NDArray> copies;   // of the outputs, on LoaderOptions::device; none: not copied yet
   Var done;                      // of a batch whose sizes vary
   Engine* engine = nullptr;
   std::atomic<bool> dropped{false};  // nobody will ask for it

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <limits>
@@ -7,6 +8,7 @@
 #include <heddle/array_op.h>
 #include <heddle/check.h>
 #include <heddle/data/loader.h>
+#include <heddle/gpu_memory.h>
 #include <heddle/graph.h>
 
 #include "data/batch.h"
@@ -50,6 +52,9 @@ void check_options(const LoaderOptions& options) {
   check_range("ahead", options.ahead, 0, 1024);
   check_range("bucket_by_length", options.bucket_by_length, 0, std::int64_t{1} << 32);
   check_range("pad_multiple", options.pad_multiple, 1, 1 << 30);
+  if (options.device.kind == DeviceKind::cpu) return;
+  if (const std::string why = gpu_refusal(options.device); !why.empty())
+    fail_loader("device is " + options.device.to_string() + ": " + why);
 }
 
 // Asks for the lengths once: the dataset may be slow to say them.
@@ -144,6 +149,25 @@ template <class T> std::vector<T> chosen(std::vector<T> all, const LoaderOptions
   return result;
 }
 
+// Where the op of a batch writes. Page-locked memory is taken by way of a GPU that is in use.
+Device place_of_reading(Engine& engine, Device device) {
+  if (device.kind != DeviceKind::cuda) return cpu();
+  engine.stream(device);
+  return cpu_pinned();
+}
+
+void copy_outputs(PendingBatch& batch, const LoaderOptions& options) {
+  const std::vector<int>& numbers = options.arrays;
+  std::vector<NDArray> copies;
+  for (const NDArray& output : batch.outputs) {
+    const bool is_chosen =
+        numbers.empty() || std::find(numbers.begin(), numbers.end(), std::ssize(copies)) != numbers.end();
+    copies.push_back(!is_chosen || output.device() == options.device ? output
+                                                                     : output.copy_to(options.device));
+  }
+  batch.copies = std::move(copies);
+}
+
 }  // namespace
 
 Loader::Loader(AnyDataset dataset, LoaderOptions options, Where where)
@@ -216,10 +240,11 @@ void Loader::push(std::int64_t number) {
   batch->indices = state_->order->indices(number);
   batch->engine = &current_engine();
   if (source->fixed) {
+    const Device place = place_of_reading(*batch->engine, state_->options().device);
     for (const ExampleArray& array : source->arrays) {
       Shape shape{static_cast<std::int64_t>(batch->indices.size())};
       for (const std::int64_t size : array.shape) shape.push_back(size);
-      batch->outputs.emplace_back(shape, array.dtype);
+      batch->outputs.emplace_back(shape, array.dtype, place);
     }
   } else {
     batch->done = batch->engine->new_var();
@@ -234,6 +259,7 @@ void Loader::push(std::int64_t number) {
     throw;
   }
   ++state_->pushed;
+  if (source->fixed) copy_outputs(*batch, state_->options());
 }
 
 // A push that fails leaves the batch for the next call.
@@ -264,7 +290,8 @@ std::vector<NDArray> Loader::next() {
   state_->pending.pop_front();
   ++state_->next;
   if (batch->done) batch->engine->wait(batch->done);
-  return chosen(batch->outputs, state_->options());
+  if (batch->copies.empty()) copy_outputs(*batch, state_->options());
+  return chosen(batch->copies, state_->options());
 }
 
 }  // namespace heddle

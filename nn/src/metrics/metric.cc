@@ -32,6 +32,11 @@ const MetricRegistry& metric_registry() {
   return all;
 }
 
+NDArray on_cpu(const NDArray& array) {
+  const NDArray value = array.detach();
+  return value.device() == cpu() ? value : value.copy_to(cpu());
+}
+
 std::string input_names(const MetricInfo& info) {
   std::string names;
   for (const ArgumentInfo& input : info.inputs)
@@ -82,11 +87,7 @@ void Metric::update(const NDArray& first, const NDArray& second, const NDArray& 
       throw InvalidArgument(info_.name + ": array " + std::to_string(i + 1) +
                             (known ? " is missing" : " is one too many") + "; want " + input_names(info_));
     if (!given[i].defined()) continue;
-    if (given[i].device().kind != DeviceKind::cpu)
-      throw InvalidArgument(info_.name + ": " + info_.inputs[i].name + " is on " +
-                            given[i].device().to_string() +
-                            "; want an array on a CPU, which copy_to() makes");
-    inputs[i] = given[i].detach();
+    inputs[i] = on_cpu(given[i]);
   }
   const EngineScope scope(first.engine());
   ndarray_detail::in_name_of(info_.name.c_str(), [&] { add(inputs); });
@@ -126,7 +127,7 @@ void Metric::merge(const NDArray& state, Where where) {
     throw InvalidArgument(info_.name + ": the state is " + name_of(state.dtype()) +
                           "; want the f64 array that state() returns");
   const EngineScope scope(state.engine());
-  merge_whole(state.detach());
+  merge_whole(on_cpu(state));
 }
 
 std::string Metric::to_string(Where where) const {

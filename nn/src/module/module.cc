@@ -9,6 +9,7 @@
 
 #include <heddle/autograd.h>
 #include <heddle/graph.h>
+#include <heddle/memory_hold.h>
 #include <heddle/module.h>
 #include <heddle/module_buffers.h>
 
@@ -224,19 +225,12 @@ void Module::freeze(bool on) {
   });
 }
 
-void Module::to(Device device, Where where) {
-  const CallSite site(where);
+void nn_detail::move_arrays(const std::vector<NDArray>& arrays, Device device) {
   const NoGrad no_grad;
   std::vector<std::shared_ptr<Storage>> all;
-  const auto add = [&](const NDArray& array) {
-    if (!array.defined() || array.device() == device) return;
-    if (std::find(all.begin(), all.end(), array.storage()) == all.end()) all.push_back(array.storage());
-  };
-  nn_detail::visit_entries(*node_, [&](const std::string&, const ModuleNode::Entry& entry) {
-    if (entry.pending) return;
-    add(entry.array);
-    if (is_floating(entry.array.dtype())) add(entry.array.grad());
-  });
+  for (const NDArray& array : arrays)
+    if (array.device() != device && std::find(all.begin(), all.end(), array.storage()) == all.end())
+      all.push_back(array.storage());
   std::vector<NDArray> moved;
   for (const std::shared_ptr<Storage>& storage : all) {
     const NDArray bytes(storage, {static_cast<std::int64_t>(storage->bytes())}, DType::u8);
@@ -246,10 +240,24 @@ void Module::to(Device device, Where where) {
   }
   for (const NDArray& copy : moved) copy.wait();
   for (const std::shared_ptr<Storage>& storage : all) storage->engine().wait(storage->var());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i]->exchange_memory(*moved[i].storage());
+  for (std::size_t i = 0; i < all.size(); ++i) exchange_memory(all[i], moved[i].storage());
   ++nn_detail::registrations;
   nn_detail::modes.fetch_add(all.size() * 0xA24BAED4963EE407u,
                              std::memory_order_relaxed);  // steps are captured anew
+}
+
+void Module::to(Device device, Where where) {
+  const CallSite site(where);
+  std::vector<NDArray> all;
+  nn_detail::visit_entries(*node_, [&](const std::string&, const ModuleNode::Entry& entry) {
+    if (entry.pending) return;
+    all.push_back(entry.array);
+    if (!is_floating(entry.array.dtype())) return;
+    if (const NDArray grad = entry.array.grad(); grad.defined()) all.push_back(grad);
+    const RowSparse rows = row_sparse_grad(entry.array);
+    if (rows.defined()) all.insert(all.end(), {rows.rows(), rows.values(), rows.count()});
+  });
+  nn_detail::move_arrays(all, device);
 }
 
 std::ostream& operator<<(std::ostream& out, const Module& module) { return out << module.to_string(); }

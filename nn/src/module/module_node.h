@@ -115,6 +115,10 @@ template <class Visit> void visit_entries(ModuleNode& node, const Visit& visit) 
   visitor(node, "");
 }
 
+// Gives the arrays, and all that share their memory, memory on `device`, and copies their values. Waits for their ops; no other
+// thread may use them meanwhile. After an error all is where it was.
+void move_arrays(const std::vector<NDArray>& arrays, Device device);
+
 // Calls visit(path, array) for each parameter, frozen or not, as visit_entries() does.
 template <class Visit> void visit_parameters(const Module& module, const Visit& visit) {
   visit_entries(ModuleNode::of(module), [&](const std::string& path, ModuleNode::Entry& entry) {

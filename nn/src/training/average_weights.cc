@@ -1,10 +1,14 @@
+#include <algorithm>
 #include <exception>
 #include <set>
 #include <utility>
 
 #include <heddle/average_weights.h>
+#include <heddle/graph.h>
 #include <heddle/number_text.h>
 #include <heddle/optimizer_update.h>
+
+#include "module/module_node.h"
 
 namespace heddle {
 namespace {
@@ -48,6 +52,25 @@ AverageWeights::AverageWeights(std::vector<Parameter> parameters, const AverageO
   updates_ = zeros({1}, DType::i64);
 }
 
+// Moves the averages to the device to which Module::to() has moved the parameters, all of them.
+void AverageWeights::follow(const char* call) {
+  const Device device = values_[0].device();
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    if (values_[i].device() == device) continue;
+    throw InvalidArgument(std::string("AverageWeights::") + call + ": parameter '" + averages_[i].name +
+                          "' is on " + values_[i].device().to_string() + ", '" + averages_[0].name + "' on " +
+                          device.to_string() + "; want all on one device");
+  }
+  if (std::all_of(of_averages_.begin(), of_averages_.end(),
+                  [device](const NDArray& one) { return one.device() == device; }))
+    return;
+  if (is_capturing())
+    throw Error(with_call_site(std::string("AverageWeights::") + call +
+                               ": the first call after the parameters came to " + device.to_string() +
+                               ", where the averages follow, must come before a capture"));
+  nn_detail::move_arrays(of_averages_, device);
+}
+
 void AverageWeights::refuse_swapped(const char* call) const {
   if (swapped_)
     throw InvalidArgument(std::string("AverageWeights::") + call +
@@ -57,11 +80,13 @@ void AverageWeights::refuse_swapped(const char* call) const {
 void AverageWeights::update(Where where) {
   const CallSite site(where);
   refuse_swapped("update");
+  follow("update");
   operators_detail::average_update(of_averages_, values_, updates_, options_.decay, options_.warm_up);
 }
 
 void AverageWeights::swap(Where where) {
   const CallSite site(where);
+  follow("swap");
   operators_detail::swap_values(of_averages_, values_);
   swapped_ = !swapped_;
 }

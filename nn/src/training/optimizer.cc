@@ -80,6 +80,11 @@ RowSparse all_rows(const NDArray& grad) {
           full({1}, n, DType::i64, grad.device())};
 }
 
+// Whether ops on the first array can use the other one.
+bool is_within_reach(Device device, Device other) {
+  return device == other || (device.kind != DeviceKind::cuda && other.kind != DeviceKind::cuda);
+}
+
 void check_like(const std::string& what, const NDArray& state, const NDArray& weight) {
   if (state.shape() == weight.shape() && state.dtype() == weight.dtype()) return;
   throw InvalidArgument(what + " is " + name_of(state.dtype()) + " " + state.shape().to_string() +
@@ -146,6 +151,27 @@ UpdatedArrays Optimizer::arrays_of(const NDArray& weight, const Slot& slot) cons
   return {weight.detach(), slot.arrays, slot.updates, slot.row_updates};
 }
 
+// Copies the state to the device of a weight that Module::to() has moved. Updates that were captured before, and lists of
+// weights, have the state that was left behind.
+void Optimizer::follow(Key key, const NDArray& weight, Slot& slot) {
+  const Device device = weight.device();
+  const auto is_elsewhere = [device](const NDArray& array) {
+    return array.defined() && array.device() != device;
+  };
+  if (!is_elsewhere(slot.row_updates) && std::none_of(slot.arrays.begin(), slot.arrays.end(), is_elsewhere))
+      [[likely]]
+    return;
+  if (is_capturing())
+    throw Error(with_call_site(text_of(key) + ": the first update after the weight came to " +
+                               device.to_string() + ", where its state follows, must come before a capture"));
+  for (NDArray& array : slot.arrays) array = array.copy_to(device);
+  if (slot.row_updates.defined()) slot.row_updates = slot.row_updates.copy_to(device);
+  if (slot.packed) slot.updates = slot.updates.copy();
+  slot.packed = slot.used = false;
+  lists_.clear();
+  ++generation_;
+}
+
 Optimizer::Slot& Optimizer::slot_of(Key key, const NDArray& weight) {
   auto entry = slots_.find(key);
   if (entry == slots_.end()) {
@@ -165,6 +191,7 @@ Optimizer::Slot& Optimizer::slot_of(Key key, const NDArray& weight) {
                           " " + weight.shape().to_string() + ", its state is " + name_of(array.dtype()) +
                           " " + array.shape().to_string());
   }
+  follow(key, weight, slot);
   if (slot.row_updates.defined()) {
     check_row_counts("optimizer " + name_ + ": weight " + key.text() + "'s row_updates", slot.row_updates,
                      weight);
@@ -217,11 +244,17 @@ void Optimizer::check_like_weight(Key key, const NDArray& weight, DType dtype, c
   if (!weight.is_contiguous()) throw InvalidArgument(who + ": the weight must be contiguous");
 }
 
+void Optimizer::check_device(Key key, const NDArray& weight, Device gradient) const {
+  if (is_within_reach(weight.device(), gradient)) [[likely]]
+    return;
+  throw InvalidArgument(text_of(key) + ": the weight is on " + weight.device().to_string() +
+                        ", the gradient on " + gradient.to_string() + "; copy_to() one of them");
+}
+
 void Optimizer::update(Key key, const NDArray& weight, const NDArray& grad, UpdateOptions options,
                        Where where) {
   const CallSite site(where);
-  if (!weight.defined() || !grad.defined()) ndarray_detail::refuse_undefined(text_of(key).c_str());
-  check_like_weight(key, weight, grad.dtype(), grad.shape());
+  check_alike(key, weight, grad);
   check_options(options);
   Slot& slot = slot_of(key, weight);
   NDArray whole = grad.detach().contiguous();
@@ -238,6 +271,7 @@ void Optimizer::update(Key key, const NDArray& weight, const RowSparse& grad, Up
   const CallSite site(where);
   if (!weight.defined() || !grad.defined()) ndarray_detail::refuse_undefined(text_of(key).c_str());
   check_like_weight(key, weight, grad.dtype(), grad.shape());
+  check_device(key, weight, grad.device());
   check_options(options);
   check_rows(key);
   Slot& slot = slot_of(key, weight);

@@ -40,13 +40,16 @@ struct Optimizer::ListOp {
 struct Optimizer::List {
   std::vector<Key> keys;
   std::vector<NDArray> weights;
+  std::vector<Device> devices{};                  // of the weights when the list was made
   std::unordered_set<const Storage*> storages{};  // of the weights
   std::vector<ListOp> ops{};
   std::vector<std::size_t> alone{};  // places of the weights that ops of their own update
 
   bool is_of(std::span<const Key> of_keys, std::span<const NDArray> of_weights) const {
     return std::equal(keys.begin(), keys.end(), of_keys.begin(), of_keys.end()) &&
-           std::equal(weights.begin(), weights.end(), of_weights.begin(), of_weights.end(), same_memory);
+           std::equal(weights.begin(), weights.end(), of_weights.begin(), of_weights.end(), same_memory) &&
+           std::equal(devices.begin(), devices.end(), of_weights.begin(),
+                      [](Device device, const NDArray& weight) { return device == weight.device(); });
   }
   bool shares_memory(std::span<const NDArray> grads) const {
     return std::any_of(grads.begin(), grads.end(),
@@ -96,8 +99,10 @@ std::shared_ptr<Optimizer::List> Optimizer::make_list(std::span<const Key> keys,
   std::vector<std::size_t> small;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     list->weights.push_back(weights[i].detach());
+    list->devices.push_back(weights[i].device());
     const auto slot = slots_.find(keys[i]);
     const bool known = slot != slots_.end();
+    if (known) follow(keys[i], weights[i], slot->second);
     list->storages.insert(weights[i].storage().get());
     const bool packed = known && slot->second.packed;
     const bool packable = !is_capturing() && !(known && slot->second.used);
@@ -156,6 +161,7 @@ std::shared_ptr<const Optimizer::List> Optimizer::list_of(std::span<const Key> k
 void Optimizer::check_alike(Key key, const NDArray& weight, const NDArray& grad) const {
   if (!weight.defined() || !grad.defined()) ndarray_detail::refuse_undefined(text_of(key).c_str());
   check_like_weight(key, weight, grad.dtype(), grad.shape());
+  check_device(key, weight, grad.device());
 }
 
 void Optimizer::update_all(std::span<const Key> keys, std::span<const NDArray> weights,

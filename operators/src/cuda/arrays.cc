@@ -1,12 +1,25 @@
 #include "cuda/arrays.h"
 
 #include <heddle/error.h>
+#include <heddle/issuing_device.h>
 
 #include "core/data_error.h"
 
 namespace heddle::cuda_kernels {
+namespace {
+
+// A kernel that is given memory of the CPU, or of another GPU, ends the work of all: no later op on the GPU would run.
+void check_on_device(const NDArray& array) {
+  const std::optional<Device> device = issuing_device();
+  if (!device || array.device() == *device) return;
+  throw Error("a kernel on " + device->to_string() + " got an array of " + name_of(array.dtype()) + " " +
+              array.shape().to_string() + " on " + array.device().to_string() + ": this is a bug in Heddle");
+}
+
+}  // namespace
 
 std::byte* address(const NDArray& array, check::AccessKind touch) {
+  check_on_device(array);
   std::byte* const begin = array.storage()->device_data(touch, &array);
   return begin + array.offset() * static_cast<std::int64_t>(size_of(array.dtype()));
 }

@@ -14,7 +14,7 @@
 namespace heddle::cuda_kernels {
 
 // The first element of an array on a GPU, for work on a stream. Called by the op that does the work, which gives the array
-// memory if it has none.
+// memory if it has none. Throws Error for an array on another device than the stream.
 std::byte* address(const NDArray& array, check::AccessKind touch);
 template <class T> const T* read(const NDArray& array) {
   return reinterpret_cast<const T*>(address(array, check::AccessKind::read));

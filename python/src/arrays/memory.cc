@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include <heddle/array_creation.h>
 #include <heddle/autograd.h>
 #include <heddle/dlpack.h>
+#include <heddle/memory_hold.h>
 #include <heddle/var_use.h>
 
 #include "arguments.h"
@@ -84,9 +86,11 @@ bool is_column_major(const NDArray& array) {
   return true;
 }
 
-// The shape and the strides in bytes of a buffer that was exported by the buffer protocol.
+// The shape and the strides in bytes of a buffer that was exported by the buffer protocol, and its memory, which stays when
+// the array's network is moved to another device.
 struct Export {
   Py_ssize_t shape[kMaxDims], strides[kMaxDims];
+  std::shared_ptr<const void> memory;
 };
 
 void fill(Py_buffer& buffer, const NDArray& array, bool read_only, const char* format) {
@@ -97,6 +101,7 @@ void fill(Py_buffer& buffer, const NDArray& array, bool read_only, const char* f
     // Sets a stride that overflows to 0. It is never used: the axis has one element, or the array has none.
     if (__builtin_mul_overflow(array.strides()[i], size, &dims->strides[i])) dims->strides[i] = 0;
   }
+  dims->memory = hold_memory(array.storage());
   buffer.buf = const_cast<std::byte*>(array.data<const std::byte>());
   buffer.len = static_cast<Py_ssize_t>(array.size()) * size;
   buffer.itemsize = size;

@@ -54,3 +54,17 @@ TEST_CASE("ArrayBatches: each row once, in an order of the epoch alone; a resume
   CHECK(message_of([&] { ArrayBatches({rows}, {.batch = 5, .ranks = 2}); }) ==
         "ArrayBatches: batch is 5; want a multiple of the 2 ranks, which get as many rows each");
 }
+
+TEST_CASE("ArrayBatches: shuffled rows of arrays on several devices, in one order") {
+  const NDArray rows = arange(23);
+  ArrayBatches batches({rows, rows.copy_to(cpu(1)), rows.copy_to(cpu(1))}, {.batch = 5, .shuffle = true});
+  batches.start(0);
+  std::size_t seen = 0;
+  for (auto batch = batches.next(); !batch.empty(); batch = batches.next(), ++seen) {
+    for (const std::size_t i : {1, 2}) {
+      CHECK(batch[i].device() == cpu(1));
+      CHECK(batch[i].to_vector<float>() == batch[0].to_vector<float>());
+    }
+  }
+  CHECK(seen == 5);
+}

@@ -85,6 +85,24 @@ struct FitProgram {
   }
 };
 
+// The inputs of one row are a large number, of which squares are infinite, or NaN. The row is in batch 4.
+struct WrongRow {
+  Generator initial{1};
+  NDArray x = Generator(2).normal({90, 6}), y = sum(x, {1}, true);
+  Sequential net{Dense(6, 16, {.relu = true}, initial), Dense(16, 1, {}, initial)};
+  Trainer trainer{net.parameters(), {.params = {{"lr", 0.01}, {"momentum", 0.9}}}};
+
+  // The message of fit() on that device.
+  std::string fit(Device device, double value, FitOptions all = {}) {
+    x.slice(0, {70, 71}).fill(value);
+    net.to(device);
+    all.loss = "mse_loss";
+    all.batch = 16;
+    all.shuffle = all.verbose = false;
+    return message_of([&] { heddle::fit(net, trainer, {x, y}, all); });
+  }
+};
+
 // Calls functions of the test at events.
 struct TestCallback : Callback {
   std::function<void(FitRun&)> batch_begin{}, batch_end{}, epoch_begin{}, train_begin{}, last_step{},

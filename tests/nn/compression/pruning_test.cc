@@ -268,3 +268,15 @@ TEST_CASE("Pruning: masks that are none are refused, and replaced layers are fou
   fold_batch_norms(net);
   CHECK(pruning.missing_in(net) == "0.weight");
 }
+
+TEST_CASE("masks follow weights that a module has moved, those of copies too") {
+  Sequential net{Dense(4, 4), Dense(4, 2)};
+  Pruning pruning(net, {.sparsity = 0.5}), copy = pruning;
+  net.to(cpu(1));
+  for (const Parameter& one : net.parameters()) one.value.detach().fill(1);
+  pruning.apply();
+  CHECK(pruning.report().sparsity() == 0.5);
+  for (const Parameter& one : copy.masks()) CHECK(one.value.device() == cpu(1));
+  pruning.prune(0.75);
+  CHECK(sum(copy.masks()[0].value).item<float>() + sum(copy.masks()[1].value).item<float>() == 6);
+}

@@ -51,6 +51,9 @@ struct LoaderOptions {
   // An example that cannot be read is replaced by the one behind it in the dataset, and counted; a hundred in a row are
   // an error. OutOfMemory and errors that derive from NeverSkipped stay errors.
   bool skip_bad = false;
+  // Where next() gives the arrays. For a GPU they are read into page-locked memory, and copied while earlier batches are computed;
+  // where sizes vary, the copy begins in next().
+  Device device = cpu();
 };
 
 namespace data_detail {

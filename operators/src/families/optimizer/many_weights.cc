@@ -40,11 +40,14 @@ ClippedGrad own_gradient(AutogradMeta& leaf) {
   return {.rows = leaf.row_sparse_grad};
 }
 
-void check_clipped(const char* op, const ClippedGrad& grad, std::size_t index) {
+void check_clipped(const char* op, const ClippedGrad& grad, const NDArray& leaf, std::size_t index) {
   const DType dtype = grad.whole.defined() ? grad.whole.dtype() : grad.rows.dtype();
-  if (dtype == DType::f32 || dtype == DType::f64) return;
-  throw InvalidArgument(std::string(op) + ": the gradient of leaf " + std::to_string(index) + " is " +
-                        name_of(dtype) + "; want f32 or f64");
+  const Device device = grad.whole.defined() ? grad.whole.device() : grad.rows.device();
+  const std::string who = std::string(op) + ": the gradient of leaf " + std::to_string(index) + " is ";
+  if (dtype != DType::f32 && dtype != DType::f64)
+    throw InvalidArgument(who + name_of(dtype) + "; want f32 or f64");
+  if (device != leaf.device())
+    throw InvalidArgument(who + "on " + device.to_string() + ", the leaf on " + leaf.device().to_string());
 }
 
 std::shared_ptr<AutogradMeta> leaf_at(const char* op, const std::vector<NDArray>& leaves, std::size_t index) {
@@ -61,8 +64,8 @@ std::vector<ClippedGrad> own_gradients(const char* op, const std::vector<NDArray
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const std::shared_ptr<AutogradMeta> meta = leaf_at(op, leaves, i);
     const std::lock_guard lock(meta->mutex);
-    if (meta->grad.defined()) check_clipped(op, {.whole = meta->grad}, i);
-    if (meta->row_sparse_grad.defined()) check_clipped(op, {.rows = meta->row_sparse_grad}, i);
+    if (meta->grad.defined()) check_clipped(op, {.whole = meta->grad}, leaves[i], i);
+    if (meta->row_sparse_grad.defined()) check_clipped(op, {.rows = meta->row_sparse_grad}, leaves[i], i);
   }
   std::vector<ClippedGrad> all;
   std::unordered_set<const AutogradMeta*> seen;

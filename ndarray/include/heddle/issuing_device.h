@@ -1,0 +1,13 @@
+// Where the work of an op on a GPU goes.
+#pragma once
+
+#include <optional>
+
+#include <heddle/device.h>
+
+namespace heddle {
+
+// The device of the stream on which the op that this thread issues enqueues its work; none outside of such an op.
+std::optional<Device> issuing_device();
+
+}  // namespace heddle
