@@ -4,77 +4,21 @@
 //                                                                .epochs = 5, .validation = {test_images, test_labels}});
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <heddle/array_batches.h>
 #include <heddle/callback.h>
 #include <heddle/callbacks.h>
-#include <heddle/metric.h>
+#include <heddle/communicator.h>
+#include <heddle/fit_data.h>
 #include <heddle/tensor_board.h>
 
 namespace heddle {
-
-// Where arrays come from: a Batches, which must outlive the use, or arrays, from which batches are cut. A batch has the
-// inputs of the network first, and then the labels.
-struct FitData {
-  FitData() = default;
-  FitData(Batches& source) : batches(std::shared_ptr<Batches>(), &source) {}
-  FitData(std::shared_ptr<Batches> source) : batches(std::move(source)) {}
-  FitData(std::vector<NDArray> list) : arrays(std::move(list)) {}
-  FitData(std::initializer_list<NDArray> list) : arrays(list) {}
-  std::shared_ptr<Batches> batches{};
-  std::vector<NDArray> arrays{};
-};
-
-// A loss of one output and its label, both at the same place among outputs and labels, times a weight. Names are those of
-// operators: cross_entropy, mse_loss, l1_loss, huber_loss, bce_with_logits, kl_div, hinge_loss, nll_loss,
-// soft_cross_entropy.
-struct LossTerm {
-  using Function = std::function<NDArray(const NDArray& output, const NDArray& label)>;
-  LossTerm(const char* loss, double factor = 1) : LossTerm(std::string(loss), factor) {}
-  LossTerm(std::string loss, double factor = 1) : name(std::move(loss)), weight(factor) {}
-  LossTerm(Function loss, double factor = 1) : function(std::move(loss)), weight(factor) {}
-  std::string name{};
-  Function function{};
-  double weight;
-};
-
-// The loss of a batch, a scalar that is a mean over the batch: a sum of terms, one for each output, or a function of all
-// outputs and labels.
-struct FitLoss {
-  using Function =
-      std::function<NDArray(const std::vector<NDArray>& outputs, const std::vector<NDArray>& labels)>;
-  FitLoss() = default;
-  FitLoss(const char* name) : terms{name} {}
-  FitLoss(const std::string& name) : terms{name} {}
-  FitLoss(std::initializer_list<LossTerm> list) : terms(list) {}
-  FitLoss(std::vector<LossTerm> list) : terms(std::move(list)) {}
-  template <std::invocable<const std::vector<NDArray>&, const std::vector<NDArray>&> F>
-  FitLoss(F of_all) : function(std::move(of_all)) {}
-  std::vector<LossTerm> terms{};
-  Function function{};
-};
-
-// A metric with one number, of one output and its label. Its name among the values is that of the metric, "top_k_accuracy".
-struct FitMetric {
-  FitMetric(const char* kind, int of_output = 0, std::string title = {});
-  FitMetric(const std::string& kind, int of_output = 0, std::string title = {});
-  FitMetric(std::shared_ptr<Metric> object, int of_output = 0, std::string title = {});
-  template <std::derived_from<Metric> M>
-  FitMetric(std::shared_ptr<M> object, int of_output = 0, std::string title = {})
-      : FitMetric(std::shared_ptr<Metric>(std::move(object)), of_output, std::move(title)) {}
-  std::shared_ptr<Metric> metric;
-  int output;
-  std::string name;
-};
 
 // automatic: if the network consists of layers, Sequential and Model, without hooks, and losses have names.
 enum class FitCapture { automatic, always, never };
@@ -91,20 +35,21 @@ struct FitOptions {
   bool shuffle = true;
   std::uint64_t seed = 0;
   std::vector<std::string> outputs{};  // names of the outputs, for "priority_loss"; else "output_0" ...
-  int labels =
-      -1;  // how many arrays at the end of a batch are labels; -1: one for each term of the loss, or one
+  // How many arrays at the end of a batch are labels; -1: one for each term of the loss, or one.
+  int labels = -1;
   int accumulate = 1;                          // batches whose mean gradient makes a step
   double clip_norm = 0, clip_value = 0;        // clip_grad_norm, clip_grad_value; 0: not clipped
   FitCapture capture = FitCapture::automatic;  // whether steps are captured graphs: the same bits, faster
-  bool stop_on_nan =
-      true;  // a loss that is NaN or infinite throws, names the layer, and leaves the weights before it;
-             // with a LossScaler its step changes nothing, and the training goes on
+  // A loss that is NaN or infinite throws, names the layer, and leaves the weights before it; with a LossScaler its step changes
+  // nothing, and the training goes on.
+  bool stop_on_nan = true;
   // A checkpoint of a former fit(), to go on from; a missing file: from the beginning. {epoch} or {step} in the file's name: the
-  // newest one that all ranks have. Within an epoch batches, loss and metrics have to be those of the run that was saved. A run that run.stop() has ended counts as finished, unless resume_stopped is set.
+  // newest one that all ranks have. Within an epoch batches, loss and metrics have to be those of the run that was saved. A run that
+  // run.stop() has ended counts as finished, unless resume_stopped is set.
   std::string resume{};
   bool resume_stopped = false;
-  std::string
-      save_on_interrupt{};  // where Ctrl-C saves a checkpoint; {epoch} and {step} as in a ModelCheckpoint's path
+  // Where Ctrl-C saves a checkpoint; {epoch} and {step} as in a ModelCheckpoint's path.
+  std::string save_on_interrupt{};
   std::map<std::string, Generator*> generators{};  // in checkpoints, besides the thread's default_generator()
   std::map<std::string, std::string> notes{};      // in checkpoints
   // Called after each step: an exception interrupts as Ctrl-C does, and is thrown after checkpoints are saved.
@@ -114,11 +59,11 @@ struct FitOptions {
 };
 
 // Trains all epochs that are left. Gradients from before a step, and of leaves that the trainer does not train, are cleared. An
-// epoch of fewer batches than Batches::size() says is an Error. A step takes the batch's mean loss, and with an "allreduce" or "dist_sync" store the mean over the
-// ranks: each rank calls fit() with its own share, of as many batches. Losses and metrics are of all ranks of an "allreduce"
-// store. The modes of modules and the trainer's schedule are as before afterwards, also after an exception. While it runs, Ctrl-C ends it after a step if
-// the program handles SIGINT in no other way; a second one kills. Throws InvalidArgument before anything is trained, and what
-// a batch, a step or a callback throws.
+// epoch of fewer batches than Batches::size() says is an Error. A step takes the batch's mean loss, and with an "allreduce" or
+// "dist_sync" store the mean over the ranks: each rank calls fit() with its own share, of as many batches. Losses and metrics are of
+// all ranks of an "allreduce" store. The modes of modules and the trainer's schedule are as before afterwards, also after an
+// exception. While it runs, Ctrl-C ends it after a step if the program handles SIGINT in no other way; a second one kills. Throws
+// InvalidArgument before anything is trained, and what a batch, a step or a callback throws.
 History fit(Module& net, Trainer& trainer, const FitData& data, FitOptions options,
             Where where = Where::current());
 
@@ -128,17 +73,18 @@ struct EvaluateOptions {
   std::int64_t batch = 32;             // for data that are arrays
   std::vector<std::string> outputs{};  // as in FitOptions
   int labels = -1;
-  std::shared_ptr<Communicator>
-      ranks{};  // values are of all ranks, each with its own share; null: of this process
+  // Values are of all ranks, each with its own share; null: of this process.
+  std::shared_ptr<Communicator> ranks{};
 };
-// In inference mode, without gradients. Metrics are reset before. Waits. Throws InvalidArgument for data without batches.
+// In inference mode, without gradients. Metrics are reset before. Waits. Throws InvalidArgument for data without batches; all ranks
+// throw if one does.
 FitValues evaluate(Module& net, const FitData& data, const EvaluateOptions& options,
                    Where where = Where::current());
 
 struct PredictOptions {
   std::int64_t batch = 32;  // for data that are arrays
-  int inputs =
-      -1;  // how many first arrays of a batch are inputs; -1: as many as a Model has, one of a layer, else all
+  // How many first arrays of a batch are inputs; -1: as many as a Model has, one of a layer, else all.
+  int inputs = -1;
 };
 // The outputs for all batches, one below the other along axis 0. In inference mode, without gradients. Throws InvalidArgument for
 // data without batches.

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <fstream>
 
-#include <heddle/callbacks.h>
+#include <heddle/fit_reports.h>
 #include <heddle/number_text.h>
 
 #include "files/atomic_file.h"

@@ -1,9 +1,11 @@
 #include <utility>
 
-#include <heddle/callbacks.h>
+#include <heddle/early_stopping.h>
 #include <heddle/module_buffers.h>
 #include <heddle/number_text.h>
 
+#include "fit/buffer_copies.h"
+#include "fit/fit_access.h"
 #include "fit/monitor.h"
 
 namespace heddle {
@@ -46,10 +48,13 @@ void EarlyStopping::on_epoch_end(FitRun& run, const FitValues& values) {
 }
 
 void EarlyStopping::on_train_end(FitRun& run) {
-  for (const Parameter& one : run.net().state())
-    for (const auto* const best : {&weights_, &buffers_})
-      if (const auto found = best->find(one.name); found != best->end())
-        one.value.detach().assign(found->second);
+  for (const Parameter& one : run.net().state()) {
+    const NDArray value = one.value.detach();
+    if (const auto found = weights_.find(one.name); found != weights_.end()) value.assign(found->second);
+    const auto found = buffers_.find(one.name);
+    if (found != buffers_.end() && can_put_back(value, found->second, FitAccess::given(run)))
+      value.assign(found->second);
+  }
 }
 
 CallbackState EarlyStopping::state() const {

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <heddle/autograd.h>
@@ -12,6 +14,7 @@
 #include "fit/epoch_values.h"
 #include "fit/evaluation.h"
 #include "fit/mode_scope.h"
+#include "stores/agreement.h"
 
 namespace heddle {
 namespace fit_detail {
@@ -61,22 +64,30 @@ using namespace fit_detail;
 
 FitValues evaluate(Module& net, const FitData& data, const EvaluateOptions& options, Where where) {
   const CallSite site(where);
-  const BatchLoss loss("evaluate", options.loss, options.outputs);
-  EpochValues values("evaluate", loss, options.metrics);
-  if (values.names().empty()) throw InvalidArgument("evaluate: there is neither a loss nor a metric");
-  check_labels("evaluate", options.labels);
   const int rank = options.ranks ? options.ranks->rank() : 0,
             ranks = options.ranks ? options.ranks->size() : 1;
-  const std::shared_ptr<Batches> batches =
-      batches_of("evaluate", data, {.batch = options.batch, .rank = rank, .ranks = ranks, .uneven = true});
-  const ModeScope modes(net);
-  net.train(false);
-  values.reset();
-  if (ranks > 1) values.check_of_ranks();
-  evaluate_batches("evaluate", net, *batches, loss, options.labels, values);
-  const bool has_batches = options.ranks ? values.reduce_any(*options.ranks) : values.has_batches();
+  std::optional<EpochValues> values;
+  const auto compute = [&] {
+    const BatchLoss loss("evaluate", options.loss, options.outputs);
+    values.emplace("evaluate", loss, options.metrics);
+    if (values->names().empty()) throw InvalidArgument("evaluate: there is neither a loss nor a metric");
+    check_labels("evaluate", options.labels);
+    const std::shared_ptr<Batches> batches =
+        batches_of("evaluate", data, {.batch = options.batch, .rank = rank, .ranks = ranks, .uneven = true});
+    const ModeScope modes(net);
+    net.train(false);
+    values->reset();
+    if (ranks > 1) values->check_of_ranks();
+    evaluate_batches("evaluate", net, *batches, loss, options.labels, *values);
+    std::string text = loss.description();
+    for (const std::string& name : values->names()) text += ", " + name;
+    return text;
+  };
+  // A rank that throws would leave the others in the collectives below.
+  ranks > 1 ? agree(*options.ranks, "evaluate", "losses and metrics", compute) : void(compute());
+  const bool has_batches = options.ranks ? values->reduce_any(*options.ranks) : values->has_batches();
   if (!has_batches) throw InvalidArgument("evaluate: the data have no batches");
-  return read_values(values.names(), values.results());
+  return read_values(values->names(), values->results());
 }
 
 namespace {

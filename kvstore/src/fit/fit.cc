@@ -13,6 +13,7 @@
 #include <heddle/var_use.h>
 
 #include "fit/evaluation.h"
+#include "fit/fit_access.h"
 #include "fit/fit_run.h"
 #include "fit/monitor.h"
 #include "fit/path_pattern.h"
@@ -88,8 +89,10 @@ FitRun::Impl::Impl(Module& trained, Trainer& by, const FitData& data, FitOptions
   for (const AnyCallback& one : options.callbacks) callbacks.push_back(one.pointer());
   check_options();
   check_data(data);
-  batches = training_batches(data, options, trainer.store());
-  validation = validation_batches(options.validation, options, ranks);
+  resumes = !options.resume.empty();
+  batches = std::make_shared<NotedBatches>(training_batches(data, options, trainer.store()), given_arrays);
+  if (auto others = validation_batches(options.validation, options, ranks))
+    validation = std::make_shared<NotedBatches>(std::move(others), given_arrays);
   known_size = batches->size();
   name_values();
   name_settings(data);
@@ -114,7 +117,7 @@ void FitRun::Impl::name_values() {
 // Ranks have them in common, and a run that is resumed within an epoch with the one that was saved. Of Batches their number alone is
 // known.
 void FitRun::Impl::name_settings(const FitData& data) {
-  if (known_size >= 0) settings["batches"] = std::to_string(known_size);
+  if (known_size >= 0) settings[kBatches] = std::to_string(known_size);
   if (!data.batches) {
     settings["batch"] = std::to_string(options.batch);
     settings["rows"] = std::to_string(data.arrays[0].shape()[0]);
@@ -280,8 +283,10 @@ bool FitRun::Impl::run_step() {
     undo_step();
     return end_at_once();
   }
+  // The losses first: what a metric throws must not hide that the step has failed.
+  for (const StepResult& one : results) pending.back().losses.push_back(one.losses[0]);
   undo_if_skipped();
-  record(group, std::move(results));
+  record(group, results);
   limit_pending(StepsAhead::kMost);
   use_late_values(false);
   each_callback([&](Callback& one) { one.on_batch_end(handle); });
@@ -318,18 +323,16 @@ std::string FitRun::Impl::reason_of_ranks() const {
   return "a rank has stopped";
 }
 
-void FitRun::Impl::record(const std::vector<Arrays>& group, std::vector<StepResult> results) {
-  last_losses.clear();
+void FitRun::Impl::record(const std::vector<Arrays>& group, const std::vector<StepResult>& results) {
+  last_losses = pending.back().losses;
   for (std::size_t i = 0; i < group.size(); ++i) {
     Arrays inputs, labels;
     step.split(group[i], inputs, labels);
     const std::int64_t rows = rows_of(group[i]);
     values.add(results[i].losses, results[i].outputs, labels, rows);
-    last_losses.push_back(results[i].losses[0]);
     examples += rows;
     ++batch;
   }
-  pending.back().losses = last_losses;
 }
 
 // Waits until at most so many steps are on their way.
@@ -388,16 +391,27 @@ bool FitRun::Impl::validate(FitValues& all) {
   try {
     is_done = compute_validation(all, begun);
   } catch (...) {
-    for (std::size_t i = 0; i < std::min(begun, callbacks.size()); ++i) {
-      try {
-        callbacks[i]->on_validation_end(handle);
-      } catch (...) {  // ignored: the first error counts
-      }
+    try {
+      end_validation(begun);
+    } catch (...) {  // ignored: the first error counts
     }
     throw;
   }
-  together("callbacks", [&] { each_callback([&](Callback& one) { one.on_validation_end(handle); }); });
+  together("callbacks", [&] { end_validation(begun); });
   return is_done;
+}
+
+// An error of one callback keeps none from undoing what it has begun.
+void FitRun::Impl::end_validation(std::size_t begun) {
+  std::exception_ptr first;
+  for (std::size_t i = 0; i < begun; ++i) {
+    try {
+      interruptible([&] { callbacks[i]->on_validation_end(handle); });
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
 }
 
 // `begun`: of how many callbacks the validation has begun.
@@ -491,6 +505,8 @@ void FitRun::Impl::finish() {
     write_saves();
   }
   history.stopped = history.interrupted ? "interrupted" : stop_reason;
+  together("callbacks", [&] { each_callback([&](Callback& one) { one.on_last_step(handle); }); });
+  write_saves();
   end_saves();
   together("callbacks", [&] { each_callback([&](Callback& one) { one.on_train_end(handle); }); });
   write_saves();

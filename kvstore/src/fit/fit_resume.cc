@@ -67,7 +67,8 @@ NDArray part_of(const NDArray& saved, int rank) { return saved.shape()[0] > rank
 CallbackState copy_of(const CallbackState& state) {
   CallbackState copy = state;
   for (auto* const arrays : {&copy.arrays, &copy.of_rank})
-    for (auto& [name, array] : *arrays) array = array.detach().copy();
+    for (auto& [name, array] : *arrays)
+      if (array.defined()) array = array.detach().copy();
   return copy;
 }
 
@@ -236,14 +237,24 @@ void FitRun::Impl::load_buffers(const Checkpoint& from) const {
   }
 }
 
-// Checkpoints of earlier versions have no settings. Of a loss that is a function nothing is known.
+// Checkpoints of earlier versions have no settings. Of a loss that is a function nothing is known, nor of a Batches that does not
+// say its size.
 void FitRun::Impl::check_settings(const Checkpoint& from) const {
-  for (const auto& [name, saved] : with_prefix(from.notes, kSetting)) {
-    const auto own = settings.find(name);
-    if (name == kMetrics || (own != settings.end() && own->second == saved)) continue;
-    if (own != settings.end() && (has_function(saved) || has_function(own->second))) continue;
-    fail(options.resume, "was saved within an epoch, with " + name + " " + saved + ", and there is " +
-                             (own == settings.end() ? "none" : own->second) +
+  const std::map<std::string, std::string> saved = with_prefix(from.notes, kSetting);
+  if (saved.empty()) return;
+  const std::string none = "none";
+  const auto value_in = [&](const auto& all, const std::string& name) -> std::string {
+    const auto found = all.find(name);
+    return found == all.end() ? none : found->second;
+  };
+  std::map<std::string, std::string> names = saved;
+  names.insert(settings.begin(), settings.end());
+  for (const auto& [name, ignored] : names) {
+    const std::string before = value_in(saved, name), now = value_in(settings, name);
+    const bool is_unknown_size = name == kBatches && (before == none || now == none);
+    if (name == kMetrics || before == now || is_unknown_size) continue;
+    if (has_function(before) || has_function(now)) continue;
+    fail(options.resume, "was saved within an epoch, with " + name + " " + before + ", and there is " + now +
                              "; it can be another one between epochs alone");
   }
 }

@@ -7,6 +7,8 @@
 
 #include <heddle/array_creation.h>
 
+#include "fit/fit_access.h"
+
 namespace heddle {
 
 const std::vector<double>& History::operator[](const std::string& name) const {
@@ -88,5 +90,9 @@ bool FitRun::saving() const { return !impl_.writer.idle(); }
 bool FitRun::finish_saves() { return impl_.finish_saves(); }
 bool FitRun::has_state(const Callback& callback) const { return impl_.with_state.contains(&callback); }
 const std::string& FitRun::resumed_from() const { return impl_.options.resume; }
+bool FitRun::resumes() const { return impl_.resumes; }
+
+FitRun FitAccess::make(FitRun::Impl& impl) { return FitRun(impl); }
+const fit_detail::GivenArrays& FitAccess::given(const FitRun& run) { return run.impl_.given_arrays; }
 
 }  // namespace heddle

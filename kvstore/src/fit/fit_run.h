@@ -18,6 +18,7 @@
 #include "fit/buffer_copies.h"
 #include "fit/epoch_values.h"
 #include "fit/fit_step.h"
+#include "fit/given_arrays.h"
 #include "fit/interrupt.h"
 #include "fit/losses.h"
 #include "fit/mode_scope.h"
@@ -44,6 +45,7 @@ struct FitRun::Impl {
   void end_epoch();
   bool validate(FitValues& all);  // false: an interrupt has ended it
   bool compute_validation(FitValues& all, std::size_t& begun);
+  void end_validation(std::size_t begun);
   void check_size() const;
   void add_history(const FitValues& all);
   bool end_at_once();
@@ -52,7 +54,8 @@ struct FitRun::Impl {
   template <class Call> bool interruptible(const Call& call);
   void finish();
   std::vector<fit_detail::Arrays> next_group();
-  void record(const std::vector<fit_detail::Arrays>& group, std::vector<fit_detail::StepResult> results);
+  void record(const std::vector<fit_detail::Arrays>& group,
+              const std::vector<fit_detail::StepResult>& results);
   void limit_pending(std::size_t most);
   void poll();
   fit_detail::StopKind wanted() const;
@@ -77,6 +80,8 @@ struct FitRun::Impl {
   void undo_step();
   void undo_if_skipped();
   void put_back(const fit_detail::PendingStep& last) const;
+  void put_generators_back(const fit_detail::PendingStep& last) const;
+  void clear_buffers() const;
   void refuse_loss();
   std::string refused_loss(const fit_detail::PendingStep& failed, const fit_detail::LossNotFinite& error);
   void restore_before(const fit_detail::PendingStep& failed);
@@ -110,6 +115,7 @@ struct FitRun::Impl {
   fit_detail::BatchLoss loss;
   fit_detail::EpochValues values;
   fit_detail::FitStep step;
+  fit_detail::GivenArrays given_arrays;  // by batches and validation
   std::shared_ptr<Batches> batches, validation;
   std::vector<std::shared_ptr<Callback>> callbacks;
   std::vector<std::string> value_names;
@@ -120,6 +126,7 @@ struct FitRun::Impl {
   const fit_detail::ModeScope modes;
 
   std::int64_t epoch = 0, batch = 0, examples = 0, known_size = -1;
+  bool resumes = false;   // whether FitOptions::resume names a path
   bool finished = false;  // whether a callback ended the training, which a resumed run does not continue
   History history;
   std::vector<std::pair<std::shared_ptr<Callback>, CallbackState>> former_states;  // before a resume
@@ -134,11 +141,6 @@ struct FitRun::Impl {
   bool wants_stop = false, wants_interrupt = false;
   std::exception_ptr interrupt_error;
   std::exception_ptr save_error;  // of a save of this rank, which other ranks do not know of
-};
-
-struct FitAccess {
-  static FitRun make(FitRun::Impl& impl) { return FitRun(impl); }
-  static History train(Module& net, Trainer& trainer, const FitData& data, FitOptions options, Where where);
 };
 
 }  // namespace heddle

@@ -131,8 +131,10 @@ void FitRun::Impl::save_callbacks(Checkpoint& to, std::map<std::string, NDArray>
     to.notes[kCallback + place] = one->name();
     for (const auto& [name, number] : state.numbers) to.arrays[kNumber + place + name] = numbers({number});
     for (const auto& [name, text] : state.texts) to.notes[kText + place + name] = text;
-    for (const auto& [name, array] : state.arrays) to.arrays[kCallback + place + name] = array;
-    for (const auto& [name, array] : state.of_rank) own[kOfRank + place + name] = array;
+    for (const auto& [name, array] : state.arrays)
+      if (array.defined()) to.arrays[kCallback + place + name] = array;
+    for (const auto& [name, array] : state.of_rank)
+      if (array.defined()) own[kOfRank + place + name] = array;
   }
 }
 

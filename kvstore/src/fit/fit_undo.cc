@@ -3,6 +3,7 @@
 
 #include <heddle/elementwise.h>
 #include <heddle/engine.h>
+#include <heddle/module_buffers.h>
 
 #include "fit/fit_run.h"
 #include "fit/nan_report.h"
@@ -21,6 +22,7 @@ PendingStep FitRun::Impl::next_pending(const std::vector<Arrays>& group) {
 // Leaves nothing of a step that has not been completed.
 void FitRun::Impl::undo_step() {
   step.clear_gradients();
+  clear_buffers();
   put_back(pending.back());
   pending.pop_back();
 }
@@ -28,11 +30,22 @@ void FitRun::Impl::undo_step() {
 // A step that the loss scaler skips changes no statistics.
 void FitRun::Impl::undo_if_skipped() {
   const PendingStep& last = pending.back();
-  if (trainer.scaler()) put_back_if(net, not_equal(trainer.scaler()->skipped(), last.skipped), last.buffers);
+  if (!trainer.scaler()) return;
+  put_back_if(net, not_equal(trainer.scaler()->skipped(), last.skipped), last.buffers, given_arrays);
+}
+
+// Those that are replaced by arrays which cannot be written are free of errors too.
+void FitRun::Impl::clear_buffers() const {
+  for (const Parameter& one : all_buffers_of(net))
+    one.value.engine().clear_error(one.value.var(), CallSite::current());
 }
 
 void FitRun::Impl::put_back(const PendingStep& last) const {
-  fit_detail::put_back(net, last.buffers);
+  fit_detail::put_back(net, last.buffers, given_arrays);
+  put_generators_back(last);
+}
+
+void FitRun::Impl::put_generators_back(const PendingStep& last) const {
   const auto all = generators();
   for (std::size_t i = 0; i < all.size(); ++i) all[i].second->set_position(last.random[i]);
 }
@@ -61,7 +74,10 @@ void FitRun::Impl::refuse_loss() {
 std::string FitRun::Impl::refused_loss(const PendingStep& failed, const LossNotFinite& error) {
   std::string text = error.what();
   if (has_others() && error.rank() < 0) text += " on rank " + std::to_string(ranks->rank());
-  if (error.rank() < 0) text += ": " + report_of_nan(net, step, loss, failed.group);
+  if (error.rank() < 0) {
+    text += ": " + report_of_nan(net, step, loss, failed.group, given_arrays);
+    put_generators_back(failed);  // forward() has drawn numbers once more
+  }
   return text + ". The parameters are those before this batch";
 }
 
@@ -76,6 +92,7 @@ void FitRun::Impl::restore_before(const PendingStep& failed) {
   step.clear_gradients();
   for (const Parameter& one : net.state())
     one.value.engine().clear_error(one.value.var(), CallSite::current());
+  clear_buffers();
   for (const std::shared_ptr<Callback>& one : callbacks) {
     try {
       one->clear_errors();

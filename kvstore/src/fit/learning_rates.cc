@@ -2,7 +2,7 @@
 #include <cmath>
 #include <utility>
 
-#include <heddle/callbacks.h>
+#include <heddle/learning_rate_callbacks.h>
 #include <heddle/number_text.h>
 
 #include "fit/monitor.h"

@@ -5,9 +5,10 @@
 #include <system_error>
 #include <utility>
 
-#include <heddle/callbacks.h>
+#include <heddle/model_checkpoint.h>
 
 #include "fit/monitor.h"
+#include "fit/path_parts.h"
 #include "fit/path_pattern.h"
 #include "fit/writable.h"
 #include "training/residual_files.h"
@@ -50,7 +51,7 @@ std::vector<std::string> own_paths(const std::vector<std::string>& files, const 
 }  // namespace
 
 ModelCheckpoint::ModelCheckpoint(std::string path, ModelCheckpointOptions options)
-    : path_(std::move(path)), options_(std::move(options)), is_one_(path_.find('{') == std::string::npos) {
+    : path_(std::move(path)), options_(std::move(options)), is_one_(!has_places(path_)) {
   if (path_.empty()) throw InvalidArgument("ModelCheckpoint: the path is empty");
   if (options_.every_epochs < 0 || options_.every_steps < 0 || options_.keep < 0)
     throw InvalidArgument("ModelCheckpoint: every_epochs is " + std::to_string(options_.every_epochs) +
@@ -66,7 +67,7 @@ void ModelCheckpoint::on_train_begin(FitRun& run) {
   if (!value.empty() && options_.every_steps > 0)
     throw InvalidArgument("ModelCheckpoint: the path has {" + value +
                           "}, a value of an epoch, and files are saved by steps");
-  left_out_ = interrupted_ = false;
+  interrupted_ = false;
   saved_step_ = -1;
   if (run.rank() == 0) check_writable("ModelCheckpoint", path_);
   const PathPattern pattern(path_);
@@ -84,8 +85,7 @@ void ModelCheckpoint::on_train_begin(FitRun& run) {
 
 void ModelCheckpoint::on_batch_end(FitRun& run) {
   if (options_.every_steps == 0 || run.step() % options_.every_steps != 0) return;
-  left_out_ = is_one_ && run.ranks() == 1 && run.saving();
-  if (left_out_) return;
+  if (is_one_ && run.ranks() == 1 && run.saving()) return;
   save(run, {});
 }
 
@@ -132,14 +132,16 @@ void ModelCheckpoint::remove_old(FitRun& run, std::int64_t most, bool is_end) {
   files_.erase(files_.begin(), files_.begin() + std::max<std::int64_t>(std::ssize(files_) - known, 0));
 }
 
-// A file that is written by steps is of the last one, and a run that was stopped within an epoch is saved, as finished. The file
-// before it stays, since the last one is not written yet.
+// One file that is written by steps is of the last one, and a run that was stopped within an epoch is saved, as finished.
+void ModelCheckpoint::on_last_step(FitRun& run) {
+  if (!options_.monitor.empty() || interrupted_ || saved_step_ == run.step()) return;
+  const bool is_by_steps = is_one_ && options_.every_steps > 0;
+  const bool is_within_epoch = run.batch() > 0 && (options_.every_epochs > 0 || options_.every_steps > 0);
+  if (is_by_steps || is_within_epoch) save(run, {});
+}
+
 void ModelCheckpoint::on_train_end(FitRun& run) {
-  const bool is_wanted = options_.monitor.empty() && !interrupted_ && saved_step_ != run.step();
-  const bool saves = options_.every_epochs > 0 || options_.every_steps > 0;
-  const bool is_last = is_wanted && saves && (left_out_ || run.batch() > 0);
-  if (is_last) save(run, {});
-  if (options_.keep > 0) remove_old(run, options_.keep + (is_last ? 1 : 0), true);
+  if (options_.keep > 0) remove_old(run, options_.keep, true);
 }
 
 CallbackState ModelCheckpoint::state() const {

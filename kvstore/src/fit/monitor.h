@@ -5,9 +5,13 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <heddle/callbacks.h>
+#include <heddle/fit_run.h>
+#include <heddle/monitor_mode.h>
+
+#include "fit/path_parts.h"
 
 namespace heddle::fit_detail {
 
@@ -40,14 +44,11 @@ inline void check_monitor(const char* who, const FitRun& run, const std::string&
 // first value, "" if there is none.
 inline std::string check_places(const char* who, const FitRun& run, const std::string& path) {
   std::string first;
-  for (std::size_t open = path.find('{'); open != std::string::npos; open = path.find('{', open + 1)) {
-    const std::size_t close = path.find('}', open);
-    if (close == std::string::npos) break;
-    const std::string name = path.substr(open + 1, close - open - 1);
-    if (name == "epoch" || name == "step") continue;
-    check_monitor(who, run, name);
-    if (first.empty()) first = name;
-  }
+  for_places(path, [&](std::string_view place) {
+    if (is_count(place)) return;
+    check_monitor(who, run, std::string(place));
+    if (first.empty()) first = place;
+  });
   return first;
 }
 

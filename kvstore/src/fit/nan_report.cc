@@ -1,5 +1,6 @@
 #include "fit/nan_report.h"
 
+#include <exception>
 #include <functional>
 #include <set>
 #include <thread>
@@ -60,21 +61,32 @@ class CallWatch {
 // Sets the arrays of a network back to what they are now, also if forward() puts another array in the place of a buffer.
 class StateGuard {
  public:
-  explicit StateGuard(const Module& net) : net_(net), buffers_(copies_of_buffers(net, {})) {
-    for (const Parameter& one : net.state())
-      saved_.emplace_back(one.value.detach(), one.value.detach().copy());
+  StateGuard(const Module& net, const GivenArrays& given)
+      : net_(net), given_(given), buffers_(copies_of_buffers(net, {})) {
+    for (const Parameter& one : net.state()) {
+      const NDArray value = one.value.detach();
+      saved_.push_back({one.name, value, value.copy(), value.storage()->version()});
+    }
   }
   ~StateGuard() {
-    for (const auto& [array, value] : saved_) array.assign(value);
-    put_back(net_, buffers_);
+    try {
+      restore();
+    } catch (...) {  // ignored: the loss that is not finite is the error
+    }
   }
   StateGuard(const StateGuard&) = delete;
   StateGuard& operator=(const StateGuard&) = delete;
 
  private:
+  void restore() const {
+    for (const BufferCopy& one : saved_)
+      if (one.value.storage()->version() != one.version && can_put_back(one.value, one.copy, given_))
+        one.value.assign(one.copy);
+    put_back(net_, buffers_, given_);
+  }
   const Module& net_;
-  BufferCopies buffers_;
-  std::vector<std::pair<NDArray, NDArray>> saved_;
+  const GivenArrays& given_;
+  BufferCopies buffers_, saved_;
 };
 
 // The batch first, which may have spoilt what the network keeps.
@@ -90,14 +102,10 @@ std::string report_of_inputs(const Module& net, const std::vector<Arrays>& group
   return "";
 }
 
-}  // namespace
-
-std::string report_of_nan(Module& net, const FitStep& step, const BatchLoss& loss,
-                          const std::vector<Arrays>& group) {
-  std::string found = report_of_inputs(net, group);
-  if (!found.empty()) return found;
-  const StateGuard guard(net);
-  const NoGrad no_grad;
+// What a call of the network on each batch shows.
+std::string report_of_calls(Module& net, const FitStep& step, const BatchLoss& loss,
+                            const std::vector<Arrays>& group) {
+  std::string found;
   const CallWatch watch(
       net, [&found](const std::string& path, const Module& module, std::span<NDArray> outputs) {
         if (!found.empty()) return;
@@ -117,6 +125,21 @@ std::string report_of_nan(Module& net, const FitStep& step, const BatchLoss& los
       return "the results of the network are finite, and the loss of them is not";
   }
   return "computed again it is finite";
+}
+
+}  // namespace
+
+std::string report_of_nan(Module& net, const FitStep& step, const BatchLoss& loss,
+                          const std::vector<Arrays>& group, const GivenArrays& given) {
+  try {
+    std::string found = report_of_inputs(net, group);
+    if (!found.empty()) return found;
+    const StateGuard guard(net, given);
+    const NoGrad no_grad;
+    return report_of_calls(net, step, loss, group);
+  } catch (const std::exception& error) {
+    return std::string("computed again it fails: ") + error.what();
+  }
 }
 
 }  // namespace heddle::fit_detail

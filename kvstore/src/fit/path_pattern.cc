@@ -6,12 +6,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
-#include <tuple>
 #include <utility>
 
 #include <heddle/safetensors.h>
 
 #include "files/atomic_file.h"
+#include "fit/path_parts.h"
 #include "training/checkpoint_content.h"
 #include "training/residual_files.h"
 
@@ -20,24 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Calls text(part) and place(name) for what a path consists of, in order. A brace without its end is text.
-template <class Text, class Place> void for_parts(std::string_view path, Text text, Place place) {
-  while (!path.empty()) {
-    const std::size_t open = path.find('{'), close = path.find('}', open);
-    if (open == std::string_view::npos || close == std::string_view::npos) return text(path);
-    text(path.substr(0, open));
-    place(path.substr(open + 1, close - open - 1));
-    path.remove_prefix(close + 1);
-  }
-}
-
 std::string counts_in(std::string_view name) {
   std::string counts;
-  for_parts(
-      name, [](std::string_view) {},
-      [&](std::string_view place) {
-        if (place == "step" || (place == "epoch" && counts.empty())) counts = place;
-      });
+  for_places(name, [&](std::string_view place) {
+    if (place == "step" || (place == "epoch" && counts.empty())) counts = place;
+  });
   return counts;
 }
 
@@ -70,14 +57,25 @@ template <class Use> void for_value_ends(std::string_view text, std::size_t begi
     use(point + 1 + kDecimals);
 }
 
-// How many steps the checkpoint's trainer has done; -1: not known.
-std::int64_t steps_of(const std::string& path) {
-  std::int64_t steps = -1;
+using Metadata = std::map<std::string, std::string>;
+
+// Of a checkpoint that fit() has written; nullopt: the file is another one, or gone.
+std::optional<Metadata> metadata_of_fit(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return std::nullopt;
   try {
-    const std::string text = load_safetensors_metadata(path)[kCheckpointSteps];
-    std::from_chars(text.data(), text.data() + text.size(), steps);
-  } catch (const Error&) {  // removed by another process meanwhile
+    Metadata all = load_safetensors_metadata(path);
+    return is_checkpoint_of_fit(all) ? std::optional(std::move(all)) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
   }
+}
+
+// How many steps the checkpoint's trainer has done; -1: not known.
+std::int64_t steps_in(const Metadata& metadata) {
+  std::int64_t steps = -1;
+  if (const auto found = metadata.find(kCheckpointSteps); found != metadata.end())
+    std::from_chars(found->second.data(), found->second.data() + found->second.size(), steps);
   return steps;
 }
 
@@ -89,15 +87,7 @@ std::string whole(const std::string& path) {
 
 }  // namespace
 
-bool is_of_fit(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return false;
-  try {
-    return is_checkpoint_of_fit(load_safetensors_metadata(path));
-  } catch (const Error&) {
-    return false;
-  }
-}
+bool is_of_fit(const std::string& path) { return metadata_of_fit(path).has_value(); }
 
 TextPattern::TextPattern(std::string_view text, std::string_view counts) {
   bool is_counted = false;
@@ -107,10 +97,9 @@ TextPattern::TextPattern(std::string_view text, std::string_view counts) {
         if (!part.empty()) parts_.push_back({Kind::text, std::string(part)});
       },
       [&](std::string_view place) {
-        const bool is_count = !counts.empty() && place == counts && !is_counted;
-        is_counted = is_counted || is_count;
-        const bool is_number = place == "epoch" || place == "step";
-        parts_.push_back({is_count ? Kind::count : is_number ? Kind::number : Kind::value, ""});
+        const bool is_first = !counts.empty() && place == counts && !is_counted;
+        is_counted = is_counted || is_first;
+        parts_.push_back({is_first ? Kind::count : is_count(place) ? Kind::number : Kind::value, ""});
       });
 }
 
@@ -146,10 +135,8 @@ PathPattern::PathPattern(const std::string& path)
       folder_(fs::path(path).parent_path().string()),
       counts_(counts_in(file_name(path))),
       name_(file_name(path), counts_) {
-  for_parts(
-      folder_, [](std::string_view) {}, [&](std::string_view) { is_known_folder_ = false; });
-  for_parts(
-      file_name(path), [](std::string_view) {}, [&](std::string_view) { ++places_; });
+  is_known_folder_ = !has_places(folder_);
+  for_places(file_name(path), [&](std::string_view) { ++places_; });
   if (folder_.empty()) folder_ = ".";
 }
 
@@ -192,17 +179,22 @@ void PathPattern::for_numbered(CheckpointName checkpoint_name, Use use) const {
 
 NumberedFiles PathPattern::numbered_files() const {
   NumberedFiles found;
-  std::map<std::int64_t, std::pair<std::int64_t, std::string>> newest;
+  std::map<std::int64_t, std::int64_t> steps;
   for_numbered([](std::string name) { return std::optional(std::move(name)); },
                [&](std::int64_t number, const std::string& path) {
+                 const std::optional<Metadata> metadata = metadata_of_fit(path);
                  std::error_code ignored;
-                 if (!fs::is_regular_file(path, ignored)) return;
-                 if (!is_of_fit(path)) return found.others.push_back(path);
+                 if (!metadata) {  // also one that another process has removed meanwhile
+                   if (fs::is_regular_file(path, ignored)) found.others.push_back(path);
+                   return;
+                 }
                  // Of several of one number, which differ in a value, the one with most steps; of equal ones the last name.
-                 auto& [most, file] = newest[number];
-                 std::tie(most, file) = std::max(std::pair(most, file), std::pair(steps_of(path), path));
+                 const std::int64_t own = steps_in(*metadata);
+                 const auto [file, is_first] = found.files.try_emplace(number, path);
+                 if (!is_first && std::pair(own, path) < std::pair(steps[number], file->second)) return;
+                 steps[number] = own;
+                 file->second = path;
                });
-  for (const auto& [number, file] : newest) found.files[number] = file.second;
   std::sort(found.others.begin(), found.others.end());
   return found;
 }

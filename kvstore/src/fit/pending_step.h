@@ -24,8 +24,9 @@ struct PendingStep {
   std::int64_t epoch = 0, first_batch = 0;  // of the group
 };
 
-// Waits for the array, whose value stays.
+// Waits for the array, whose value stays; an undefined one has no error.
 inline void clear_error(const NDArray& array) {
+  if (!array.defined()) return;
   try {
     array.wait();
   } catch (...) {  // the error that is cleared

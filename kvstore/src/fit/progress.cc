@@ -3,7 +3,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include <heddle/callbacks.h>
+#include <heddle/fit_reports.h>
 
 namespace heddle {
 namespace {

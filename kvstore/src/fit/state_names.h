@@ -6,7 +6,10 @@
 //   fit.values.I              f64 (ranks, ...), within an epoch: EpochValues::state()
 //   fit.callback.I.NAME       an array of the callback I; numbers as f64 under fit.number.I.NAME
 //   fit.of_rank.I.NAME        (ranks, ...), an array of the callback I of which each rank has its own
-// and as notes fit.setting.NAME, on which a position within an epoch depends; metrics by their names, in lines; fit.callback.I, the name of each callback, fit.text.I.NAME, and fit.stopped.
+// and as notes
+//   fit.setting.NAME          on which a position within an epoch depends; metrics by their names, in lines
+//   fit.callback.I            the name of the callback I; its texts are under fit.text.I.NAME
+//   fit.stopped               why a callback has ended the run
 #pragma once
 
 #include <string>
@@ -17,6 +20,7 @@ inline constexpr const char* kEpochs = "fit.history.epochs";
 inline constexpr std::string kHistory = "fit.history.", kGenerator = "fit.generator.",
                              kValues = "fit.values.", kCallback = "fit.callback.", kNumber = "fit.number.",
                              kOfRank = "fit.of_rank.", kText = "fit.text.", kStopped = "fit.stopped",
-                             kBuffer = "fit.buffer.", kSetting = "fit.setting.", kMetrics = "metrics";
+                             kBuffer = "fit.buffer.", kSetting = "fit.setting.", kMetrics = "metrics",
+                             kBatches = "batches";
 
 }  // namespace heddle::fit_detail

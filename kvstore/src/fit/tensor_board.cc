@@ -13,9 +13,9 @@ TensorBoard::TensorBoard(std::string folder, TensorBoardOptions options)
 
 void TensorBoard::on_train_begin(FitRun& run) {
   if (run.rank() != 0) return;
-  const bool goes_on = !run.resumed_from().empty();
+  // Without a checkpoint a run that resumes takes the place of one that was killed before its first.
   writer_ = std::make_shared<SummaryWriter>(
-      folder_, SummaryWriterOptions{.suffix = {}, .from_step = goes_on ? run.step() + 1 : -1});
+      folder_, SummaryWriterOptions{.suffix = {}, .from_step = run.resumes() ? run.step() + 1 : -1});
   if (options_.graph) writer_->graph(run.net());
 }
 

@@ -27,6 +27,7 @@ struct EventLog : Callback {
     events.push_back(what + std::to_string(run.epoch()) + "." + std::to_string(run.batch()));
   }
   void on_train_begin(FitRun& run) override { add("train+", run); }
+  void on_last_step(FitRun& run) override { add("last", run); }
   void on_train_end(FitRun& run) override { add("train-", run); }
   void on_epoch_begin(FitRun& run) override { add("epoch+", run); }
   void on_epoch_end(FitRun& run, const FitValues&) override { add("epoch-", run); }
@@ -77,7 +78,7 @@ TEST_CASE("callbacks: events come in order, and say where the training is") {
   program.fit(all);
   CHECK(log->events == std::vector<std::string>{"train+0.0", "epoch+0.0", "batch+0.0", "batch-0.1",
                                                 "batch+0.1", "batch-0.2", "val+0.2", "val-0.2", "epoch-0.2",
-                                                "train-1.0"});
+                                                "last1.0", "train-1.0"});
 }
 
 TEST_CASE("callbacks: values are those of the moment they were asked for, and come later in order") {
@@ -302,7 +303,8 @@ TEST_CASE("Ctrl-C: ends after a step, saves, and the program goes on") {
   const History history = program.fit(all);
   CHECK(history.interrupted);
   CHECK(program.trainer.steps() == 8);
-  CHECK(log->events[log->events.size() - 2] == "interrupt1.2");
+  CHECK(std::vector(log->events.end() - 3, log->events.end()) ==
+        std::vector<std::string>{"interrupt1.2", "last1.2", "train-1.2"});
   CHECK(read_file(directory.file("run")) == read_file(directory.file("interrupted")));
   struct sigaction now {};
   ::sigaction(SIGINT, nullptr, &now);

@@ -277,3 +277,37 @@ TEST_CASE("EarlyStopping: a run that it has ended, and that is told to go on, wa
   CHECK(train(true) == 5);
   CHECK(train(true) == 7);
 }
+
+TEST_CASE("fit: a name that leaves no room for a temporary file is refused before the training") {
+  TemporaryDirectory directory;
+  FitProgram program;
+  FitOptions all = program.options(1);
+  for (const std::string& name : {std::string(250, 'n'), std::string(245, 'n') + "{epoch}"}) {
+    all.callbacks = {ModelCheckpoint(directory.file(name))};
+    CHECK(contains(message_of<InvalidArgument>([&] { program.fit(all); }), "bytes; want 223 or fewer"));
+  }
+  // A value takes six bytes at least, and a place may be longer than what fills it.
+  all.callbacks = {ModelCheckpoint(directory.file(std::string(218, 'n') + "{loss}"))};
+  CHECK(contains(message_of<InvalidArgument>([&] { program.fit(all); }), "has 224 bytes; want 223 or fewer"));
+  all.callbacks = {ModelCheckpoint(directory.file("{epoch}/" + std::string(224, 'n')))};
+  CHECK(contains(message_of<InvalidArgument>([&] { program.fit(all); }), "has 224 bytes; want 223 or fewer"));
+  CHECK(program.trainer.steps() == 0);
+  all.callbacks = {ModelCheckpoint(directory.file(std::string(223, 'n')))};
+  program.fit(all);
+  const std::string metric(260, 'm');
+  all.metrics = {{"accuracy", 0, metric}};
+  all.callbacks = {ModelCheckpoint(directory.file("{" + metric + "}-{epoch}"))};
+  program.fit(all);
+  CHECK(names_in(directory.path).size() == 2);
+  CHECK(names_in(directory.path)[0].ends_with("-1"));
+}
+
+TEST_CASE("fit: a checkpoint whose steps are not known is not taken for a missing file") {
+  TemporaryDirectory directory;
+  FitProgram program;
+  save_checkpoint(directory.file("c-7"), {.parameters = program.net.state(), .counters = {{"fit.epoch", 7}}});
+  FitOptions all = program.options(1);
+  all.resume = directory.file("c-{epoch}");
+  CHECK(contains(message_of([&] { program.fit(all); }), "'" + directory.file("c-7") + "'"));
+  CHECK(program.trainer.steps() == 0);
+}

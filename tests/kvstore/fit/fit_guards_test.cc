@@ -4,10 +4,12 @@
 #include <files.h>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <message_of.h>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -60,6 +62,12 @@ struct Mean : Module {
   }
 };
 
+// What a batch with a label 7 or with NaN in row 40, the first of batch 4, throws.
+const std::string kBadLabel = "cross_entropy: label 7 at row 0 is outside 0 .. 1",
+                  kBadInput =
+                      "fit: epoch 0, batch 4: the loss is nan: array 0 of the batch has NaN. "
+                      "The parameters are those before this batch";
+
 std::string interrupted(const std::function<void()>& fit) {
   std::signal(SIGINT, SIG_DFL);  // a shell that starts the test in the background ignores the signal
   return message_of(fit);
@@ -111,7 +119,9 @@ TEST_CASE("fit: a batch that is refused leaves no gradient, also not of what the
       FitOptions all = program.options();
       all.capture = capture;
       Trainer head(program.second.parameters(), {.params = {{"lr", 0.1}}});
-      CHECK(message_of([&] { fit(program.net, head, {bad_x, bad_labels}, all); }) != "no error");
+      CHECK(message_of([&] {
+              fit(program.net, head, {bad_x, bad_labels}, all);
+            }) == (is_label ? kBadLabel : kBadInput));
       CHECK_FALSE(program.has_gradients());
       Trainer trainer(program.net.parameters(), {.params = {{"lr", 0.1}}});
       fit(program.net, trainer, {program.x, program.labels}, all);
@@ -238,7 +248,11 @@ TEST_CASE("fit: late values are handed out before a save, which may keep what co
 
 TEST_CASE("fit: a validation that has begun ends, whatever ends it") {
   enum class End { interrupt, bad_label, callback };
-  for (const End end : {End::interrupt, End::bad_label, End::callback}) {
+  const std::map<End, std::string> messages{
+      {End::interrupt, "no error"},
+      {End::bad_label, "cross_entropy: label 9 at row 14 is outside 0 .. 1"},
+      {End::callback, "no validation"}};
+  for (const auto& [end, wanted] : messages) {
     TemporaryDirectory directory;
     FitProgram program;
     AverageWeights average(program.net.parameters(), {.decay = 0.5});
@@ -260,7 +274,7 @@ TEST_CASE("fit: a validation that has begun ends, whatever ends it") {
     all.callbacks = {watch, ends};
     all.save_on_interrupt = directory.file("saved");
     const std::string message = interrupted([&] { program.fit(all); });
-    CHECK((message == "no error") == (end == End::interrupt));
+    CHECK(message == wanted);
     CHECK_FALSE(average.swapped());
     CHECK(arrays_of(program.net.parameters()) == weights);
     if (end != End::interrupt) continue;
@@ -369,7 +383,9 @@ TEST_CASE("fit: masks and averages are free of the error of a batch that is refu
                        wanted["masks"] = arrays_of(pruning.masks());
                        wanted["averages"] = arrays_of(average->average.averages());
                      })};
-    CHECK(message_of([&] { fit(program.net, trainer, {bad_x, bad_labels}, all); }) != "no error");
+    CHECK(message_of([&] {
+            fit(program.net, trainer, {bad_x, bad_labels}, all);
+          }) == (is_label ? kBadLabel : kBadInput));
     CHECK(arrays_of(pruning.masks()) == wanted["masks"]);
     CHECK(arrays_of(average->average.averages()) == wanted["averages"]);
     fit(program.net, trainer, {program.x, program.labels}, all);
@@ -503,37 +519,6 @@ TEST_CASE("fit: a callback without a state in the checkpoint begins anew in a re
   CHECK(contains(history.stopped, "no better than 0"));
 }
 
-TEST_CASE("ModelCheckpoint: the file at the end is of the last step, and of a run that was stopped") {
-  TemporaryDirectory directory;
-  for (const std::int64_t stop_at : {0, 8, 11}) {
-    for (const std::int64_t every : {1, 4}) {
-      CAPTURE(stop_at);
-      CAPTURE(every);
-      FitProgram program;
-      FitOptions all = program.options(3);
-      const auto stops = std::make_shared<TestCallback>();
-      stops->batch_end = [&](FitRun& run) {
-        if (run.step() == stop_at) run.stop("enough");
-      };
-      all.callbacks = {ModelCheckpoint(directory.file("run"), {.every_epochs = 0, .every_steps = every}),
-                       stops};
-      program.fit(all);
-      const std::int64_t last = stop_at == 0 ? 18 : stop_at;
-      std::int64_t begun = -1;
-      FitProgram other;
-      all = other.options(3);
-      const auto look = std::make_shared<TestCallback>();
-      look->train_begin = [&](FitRun& run) { begun = run.step(); };
-      all.callbacks = {look};
-      all.resume = directory.file("run");
-      const History history = other.fit(all);
-      CHECK((begun == last || (stop_at == 0 && every == 4 && begun == 16)));
-      CHECK(history.stopped == (stop_at == 0 ? "" : "enough"));
-      CHECK(other.trainer.steps() == last);
-    }
-  }
-}
-
 TEST_CASE("ModelCheckpoint: one object keeps the best value over several fits") {
   TemporaryDirectory directory;
   const auto best =
@@ -548,19 +533,6 @@ TEST_CASE("ModelCheckpoint: one object keeps the best value over several fits") 
   all.callbacks = {best};
   worse.fit(all);
   CHECK(read_file(directory.file("best")) == bytes);
-}
-
-TEST_CASE("fit: a name that leaves no room for a temporary file is refused before the training") {
-  TemporaryDirectory directory;
-  FitProgram program;
-  FitOptions all = program.options(1);
-  for (const std::string& name : {std::string(250, 'n'), std::string(245, 'n') + "{epoch}"}) {
-    all.callbacks = {ModelCheckpoint(directory.file(name))};
-    CHECK(contains(message_of<InvalidArgument>([&] { program.fit(all); }), "bytes; want 223 or fewer"));
-  }
-  CHECK(program.trainer.steps() == 0);
-  all.callbacks = {ModelCheckpoint(directory.file(std::string(223, 'n')))};
-  program.fit(all);
 }
 
 TEST_CASE("fit: ranks that would train with different settings are refused") {
@@ -578,4 +550,39 @@ TEST_CASE("fit: ranks that would train with different settings are refused") {
     program.fit(program.options(1));
   });
   CHECK(errors == kNone);
+}
+
+TEST_CASE("fit: a resume within an epoch with what the checkpoint has no setting of is refused") {
+  TemporaryDirectory directory;
+  const std::string of_batches = directory.file("batches"), of_arrays = directory.file("arrays");
+  struct Rows : Batches {
+    Rows(ArrayBatches rows, bool knows) : of(std::move(rows)), is_known(knows) {}
+    ArrayBatches of;
+    bool is_known;
+    std::int64_t size() const override { return is_known ? of.size() : -1; }
+    void start(std::int64_t epoch, std::int64_t first) override { of.start(epoch, first); }
+    std::vector<NDArray> next() override { return of.next(); }
+  };
+  const auto train = [&](bool has_batches, const std::string& save, const std::string& resume,
+                         bool is_known = true) {
+    FitProgram program;
+    FitOptions all = program.options(2);
+    all.resume = resume;
+    if (!save.empty()) all.callbacks = {at_step(3, [&](FitRun& run) { run.save(save); })};
+    Rows batches(ArrayBatches({program.x, program.labels}, {.batch = 16, .shuffle = true, .seed = 11}),
+                 is_known);
+    return message_of(
+        [&] { has_batches ? fit(program.net, program.trainer, batches, all) : program.fit(all); });
+  };
+  CHECK(train(true, of_batches, "") == "no error");
+  CHECK(train(false, of_arrays, "") == "no error");
+  CHECK(train(true, "", of_batches) == "no error");
+  CHECK(train(false, "", of_arrays) == "no error");
+  CHECK(contains(train(false, "", of_batches), "with batch none, and there is 16"));
+  CHECK(contains(train(true, "", of_arrays), "with batch 16, and there is none"));
+  // Of an unknown size there is nothing to compare.
+  const std::string of_unknown = directory.file("unknown");
+  CHECK(train(true, of_unknown, "", false) == "no error");
+  CHECK(train(true, "", of_unknown) == "no error");
+  CHECK(train(true, "", of_batches, false) == "no error");
 }

@@ -87,10 +87,12 @@ struct FitProgram {
 
 // Calls functions of the test at events.
 struct TestCallback : Callback {
-  std::function<void(FitRun&)> batch_begin{}, batch_end{}, epoch_begin{}, train_begin{}, train_end{};
+  std::function<void(FitRun&)> batch_begin{}, batch_end{}, epoch_begin{}, train_begin{}, last_step{},
+      train_end{};
   std::function<void(FitRun&)> validation_begin{}, validation_end{}, interrupt{};
   std::function<void(FitRun&, const FitValues&)> epoch_end{};
   void on_train_begin(FitRun& run) override { call(train_begin, run); }
+  void on_last_step(FitRun& run) override { call(last_step, run); }
   void on_train_end(FitRun& run) override { call(train_end, run); }
   void on_epoch_begin(FitRun& run) override { call(epoch_begin, run); }
   void on_epoch_end(FitRun& run, const FitValues& values) override {
@@ -107,5 +109,14 @@ struct TestCallback : Callback {
     if (function) function(run);
   }
 };
+
+// Calls `use` after each step whose number in the run is `step`.
+inline std::shared_ptr<TestCallback> at_step(std::int64_t step, std::function<void(FitRun&)> use) {
+  auto callback = std::make_shared<TestCallback>();
+  callback->batch_end = [step, use = std::move(use)](FitRun& run) {
+    if (run.step() == step) use(run);
+  };
+  return callback;
+}
 
 }  // namespace heddle::test

@@ -222,3 +222,51 @@ TEST_CASE("fit: if one rank cannot resume none does, and all are put back") {
   CHECK(contains(errors[0], "rank 1 refused it: fit: checkpoint"));
   CHECK(contains(errors[1], "has no generator 'noise'"));
 }
+
+TEST_CASE("evaluate: what one rank refuses, or all ranks would compute differently, is an error of all") {
+  const auto ranks = Communicator::create_local(2);
+  struct Case {
+    std::function<void(FitData& data, EvaluateOptions& all)> change;  // on rank 1
+    std::string own, other;
+  };
+  const std::string refused = "evaluate: rank 1 refused it: ";
+  const std::vector<Case> cases{
+      {[](FitData& data, EvaluateOptions&) {
+         data.arrays[0] = zeros({20, 5});
+       },
+       "", refused},
+      {[](FitData& data, EvaluateOptions&) { data.arrays.clear(); },
+       "evaluate: there are no data; want arrays, or a Batches", refused},
+      {[](FitData&, EvaluateOptions& all) { all.loss = "no_loss"; }, "evaluate: there is no loss 'no_loss'",
+       refused},
+      {[](FitData&, EvaluateOptions& all) { all.metrics = {"f1"}; },
+       "evaluate: the ranks' losses and metrics differs", "evaluate: the ranks' losses and metrics differs"},
+      {[](FitData& data, EvaluateOptions&) { data.arrays[1].fill(9); }, "label 9", "label 9"}};
+  std::vector<std::vector<std::string>> messages(2);
+  std::vector<FitValues> values(2);
+  std::vector<std::thread> threads;
+  for (const int rank : {0, 1})
+    threads.emplace_back([&, rank] {
+      const auto at = static_cast<std::size_t>(rank);
+      Generator initial(1);
+      Sequential net{Dense(4, 2, {}, initial)};
+      const auto evaluated = [&](const auto& change) {
+        FitData data{Generator(2).normal({20, 4}), zeros({20}, DType::i64)};
+        EvaluateOptions all{.loss = "cross_entropy", .metrics = {"accuracy"}, .batch = 4, .ranks = ranks[at]};
+        if (rank == 1) change(data, all);
+        return evaluate(net, data, all);
+      };
+      for (const Case& one : cases) messages[at].push_back(message_of([&] { evaluated(one.change); }));
+      values[at] = evaluated([](FitData&, EvaluateOptions&) {});  // goes on
+    });
+  for (std::thread& one : threads) one.join();
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    CAPTURE(i);
+    CAPTURE(messages[0][i]);
+    CAPTURE(messages[1][i]);
+    CHECK(contains(messages[0][i], cases[i].other));
+    CHECK(contains(messages[1][i], cases[i].own));
+    CHECK(messages[1][i] != "no error");
+  }
+  CHECK(values[0] == values[1]);
+}

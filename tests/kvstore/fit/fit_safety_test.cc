@@ -164,7 +164,8 @@ TEST_CASE("fit: an exception that is an interrupt saves, from a callback, a loss
     manual_seed(3);
     all = options(again);
     all.resume = directory.file(place);
-    CHECK(again.result(again.fit(all)) == wanted);
+    ArrayBatches same({again.x, again.labels}, {.batch = 16, .shuffle = true, .seed = 11});
+    CHECK(again.result(fit(again.net, again.trainer, same, all)) == wanted);
   }
 }
 

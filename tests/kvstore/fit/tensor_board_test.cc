@@ -58,3 +58,18 @@ TEST_CASE("TensorBoard: bad options and folders") {
   all.callbacks = {TensorBoard("/proc/none/logs")};
   CHECK(message_of<Error>([&] { program.fit(all); }).find("/proc/none/logs") != std::string::npos);
 }
+
+TEST_CASE(
+    "TensorBoard: a run that resumes takes the place of one that was killed before its first checkpoint") {
+  // The mark of an event that takes the place of later steps: a session log whose status is START.
+  const std::string start("\x3a\x02\x08\x01", 4);
+  for (const bool resumes : {false, true}) {
+    TemporaryDirectory directory;
+    FitProgram program;
+    FitOptions all = program.options(1);
+    if (resumes) all.resume = directory.file("run");
+    all.callbacks = {TensorBoard(directory.file("logs"))};
+    program.fit(all);
+    CHECK(count(only_file(directory.file("logs")), start) == (resumes ? 1 : 0));
+  }
+}
