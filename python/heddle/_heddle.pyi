@@ -2266,6 +2266,19 @@ class FitRun:
     def stopping(self) -> bool: ...
 
     @property
+    def resumes(self) -> bool:
+        """
+        Whether fit() was given `resume`; without a file there the run is at its beginning.
+        """
+
+    @property
+    def resumed_from(self) -> str:
+        """The checkpoint that the run goes on from; '': none."""
+
+    def has_state(self, callback: Callback) -> bool:
+        """Whether the checkpoint had a state of this callback, which is set."""
+
+    @property
     def saving(self) -> bool:
         """Whether a save is under way."""
 
@@ -2298,6 +2311,8 @@ class Callback:
 
     def on_train_begin(self, run: FitRun) -> None: ...
 
+    def on_last_step(self, run: FitRun) -> None: ...
+
     def on_train_end(self, run: FitRun) -> None: ...
 
     def on_epoch_begin(self, run: FitRun) -> None: ...
@@ -2323,6 +2338,11 @@ class Callback:
         """Arrays of which each rank has its own, in what set_state() gets too."""
 
     def set_state(self, state: dict[str, Any]) -> None: ...
+
+    def clear_errors(self) -> None:
+        """
+        Called when fit() has refused a batch, before its error is raised: clears the errors of the arrays of state(), and waits for them. Others, which on_batch_end has changed, are for the class.
+        """
 
 class Progress(Callback):
     """Prints epoch, batch, speed, time left and values."""

@@ -67,11 +67,11 @@ def load_weights(
     """Gives each parameter the values of the array of its name, converted to its dtype; those in the report are left as they are.
 
     parameters: a network, all of whose parameters and buffers are loaded, or a list. arrays: arrays by their names, heddle's,
-    NumPy's or PyTorch's (a state_dict), or a file .npz or .safetensors, which is mapped: only what is loaded is read, and an array of a dtype that
-    heddle has not is in the report if it is wanted. rename: what
-    stands in the network's names in place of names of the arrays, or of their beginnings up to a dot; the longest that fits counts:
-    {"module": "", "module.fc": "9"}. An empty one puts its text and a dot before names that no other fits. ignore: arrays that are
-    not wanted, with * and ?, before they are renamed. strict: an error with the report, before anything is changed, unless all fit.
+    NumPy's or PyTorch's (a state_dict), or a file .npz or .safetensors, which is mapped: only what is loaded is read, and an array
+    of a dtype that heddle has not is in the report if it is wanted. rename: what stands in the network's names in place of names of
+    the arrays, or of their beginnings up to a dot; the longest that fits counts: {"module": "", "module.fc": "9"}. An empty one
+    puts its text and a dot before names that no other fits. ignore: arrays that are not wanted, with * and ?, before they are
+    renamed. strict: an error with the report, before anything is changed, unless all fit.
     """
     function = "load_weights"
     if isinstance(parameters, _heddle.Module):

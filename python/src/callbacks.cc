@@ -43,11 +43,12 @@ namespace {
 
 thread_local RunScope* innermost = nullptr;
 
-constexpr std::array kEvents{"on_train_begin",      "on_train_end",      "on_epoch_begin",
-                             "on_epoch_end",        "on_batch_begin",    "on_batch_end",
-                             "on_validation_begin", "on_validation_end", "on_interrupt"};
+constexpr std::array kEvents{"on_train_begin",    "on_last_step",   "on_train_end", "on_epoch_begin",
+                             "on_epoch_end",      "on_batch_begin", "on_batch_end", "on_validation_begin",
+                             "on_validation_end", "on_interrupt"};
 enum Event {
   train_begin,
+  last_step,
   train_end,
   epoch_begin,
   epoch_end,
@@ -62,6 +63,7 @@ enum Event {
 struct PythonCallback : Callback {
   NB_TRAMPOLINE(Callback, 1);
   void on_train_begin(FitRun& run) override { call(train_begin, run); }
+  void on_last_step(FitRun& run) override { call(last_step, run); }
   void on_train_end(FitRun& run) override { call(train_end, run); }
   void on_epoch_begin(FitRun& run) override { call(epoch_begin, run); }
   void on_batch_begin(FitRun& run) override { call(batch_begin, run); }
@@ -99,6 +101,11 @@ struct PythonCallback : Callback {
       for (const auto& [key, value] : *arrays) all[nb::str(key.data(), key.size())] = wrap(NDArray(value));
     self().attr("set_state")(all);
   }
+  void clear_errors() override {
+    const CallsPython calling(false);
+    self().attr("clear_errors")();
+  }
+  void clear_errors_of_state() { Callback::clear_errors(); }
 
  private:
   // Integers are texts, of which no digit is lost, under their names, this and "int" or "bool".
@@ -223,6 +230,16 @@ void bind_run(nb::module_& m) {
                    "Of the epochs so far.")
       .def_prop_ro("value_names", member("value_names", [](FitRun& run) { return run.value_names(); }))
       .def_prop_ro("stopping", member("stopping", [](FitRun& run) { return run.stopping(); }))
+      .def_prop_ro("resumes", member("resumes", [](FitRun& run) { return run.resumes(); }),
+                   "Whether fit() was given `resume`; without a file there the run is at its beginning.")
+      .def_prop_ro("resumed_from", member("resumed_from", [](FitRun& run) { return run.resumed_from(); }),
+                   "The checkpoint that the run goes on from; '': none.")
+      .def(
+          "has_state",
+          [](const PythonRun& self, const Callback& callback) {
+            return self.get("has_state").has_state(callback);
+          },
+          "callback"_a, "Whether the checkpoint had a state of this callback, which is set.")
       .def_prop_ro("saving", member("saving", [](FitRun& run) { return run.saving(); }),
                    "Whether a save is under way.")
       .def("value", &value_of, "name"_a, nb::sig("def value(self, name: str) -> NDArray"),
@@ -251,6 +268,13 @@ void bind_run(nb::module_& m) {
       });
 }
 
+// Of a class of Python it is what the class inherits, which its own clear_errors() may call.
+void clear_errors(Callback& self) {
+  const ReleaseGil released;
+  auto* const own = dynamic_cast<PythonCallback*>(&self);
+  own ? own->clear_errors_of_state() : self.clear_errors();
+}
+
 void bind_base(nb::module_& m) {
   nb::class_<Callback, PythonCallback> base(m, "Callback",
                                             "What a program does at certain points of fit(): a class that "
@@ -276,7 +300,11 @@ void bind_base(nb::module_& m) {
           "Arrays of which each rank has its own, in what set_state() gets too.")
       .def(
           "set_state", [](Callback&, const nb::dict&) {}, "state"_a,
-          nb::sig("def set_state(self, state: dict[str, Any]) -> None"));
+          nb::sig("def set_state(self, state: dict[str, Any]) -> None"))
+      .def("clear_errors", &clear_errors,
+           "Called when fit() has refused a batch, before its error is raised: clears the errors of the "
+           "arrays of state(), and waits for them. Others, which on_batch_end has changed, are for the "
+           "class.");
 }
 
 void make_checkpoint(ModelCheckpoint* self, nb::handle path, const std::string& monitor,

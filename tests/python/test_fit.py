@@ -344,9 +344,11 @@ def test_interrupts_at_every_place(tmp_path):
         loss.calls = 0
 
         class Data:
+            raises = True
+
             def __iter__(self):
                 for i in (0, 30, 60):
-                    if i == 60:
+                    if i == 60 and self.raises:
                         raise KeyboardInterrupt
                     yield x[i : i + 30], y[i : i + 30]
 
@@ -358,7 +360,11 @@ def test_interrupts_at_every_place(tmp_path):
                 heddle.fit(net, trainer, data, **{"loss": "cross_entropy", "epochs": 9, "save_on_interrupt": path, "verbose": False, **options})
             assert trainer.steps == 2 and path.exists()
             again, trainer = program()
-            heddle.fit(again, trainer, (x, y), loss="cross_entropy", epochs=1, resume=path, verbose=False)
+            if isinstance(data, Data):  # the place is after 60 rows, and with arrays it would be after 64
+                with pytest.raises(heddle.Error, match="saved within an epoch, with batch none, and there is 32"):
+                    heddle.fit(again, trainer, (x, y), loss="cross_entropy", epochs=1, resume=path, verbose=False)
+                data.raises = False
+            heddle.fit(again, trainer, data, loss="cross_entropy", epochs=1, resume=path, verbose=False)
             assert trainer.steps == 3
     finally:
         signal.signal(signal.SIGINT, before)

@@ -169,9 +169,9 @@ def test_fit_in_find_nan():
     with heddle.find_nan():
         heddle.fit(net, trainer, (x, y), **KEYWORDS)
     x[70] = np.nan
-    with heddle.find_nan(), pytest.raises(heddle.Error, match="the loss is nan"):
-        heddle.fit(net, trainer, (x, y), **KEYWORDS)
-    assert trainer.steps < 20
+    with heddle.find_nan(), pytest.raises(heddle.Error, match="^the loss is nan$"):
+        heddle.fit(net, trainer, (x, y), shuffle=False, **KEYWORDS)
+    assert trainer.steps == 17
 
 
 def test_masks_and_averages_are_free_of_the_error_of_a_refused_batch():
@@ -198,6 +198,93 @@ def test_masks_and_averages_are_free_of_the_error_of_a_refused_batch():
     heddle.fit(net, trainer, (x, y), callbacks=callbacks, **KEYWORDS)
     assert trainer.steps == 17 and all(np.isfinite(one.numpy()).all() for one in average.state().values())
     assert 0 < np.concatenate([mask.numpy().ravel() for mask in pruning.state().values()]).mean() < 1
+
+
+@pytest.mark.parametrize("calls_inherited", [False, True])
+def test_a_class_clears_the_errors_of_its_arrays(calls_inherited):
+    x, y = points()
+    bad = x.copy()
+    bad[70] = np.nan
+    net, trainer = program()
+
+    class Sums(heddle.Callback):
+        def __init__(self):
+            super().__init__()
+            self.kept, self.hidden, self.calls = heddle.zeros(1), heddle.zeros(1), 0
+
+        def on_batch_end(self, run):
+            for one in (self.kept, self.hidden):
+                one[:] = one + run.value("batch_loss").astype("f4")
+
+        def state(self):
+            return {"kept": self.kept}
+
+    class Clears(Sums):
+        def clear_errors(self):
+            self.calls += 1
+            super().clear_errors()
+            heddle.default_engine().clear_error(self.hidden)
+
+    sums = Clears() if calls_inherited else Sums()
+    with pytest.raises(heddle.Error, match="batch 7: the loss is nan"):
+        heddle.fit(net, trainer, (bad, y), shuffle=False, callbacks=[sums], **KEYWORDS)
+    assert sums.kept.item() > 0 and sums.calls == int(calls_inherited)
+    if calls_inherited:
+        assert sums.hidden.item() == sums.kept.item()
+    else:
+        with pytest.raises(heddle.Error, match="the loss is nan"):
+            sums.hidden.item()
+        sums.hidden[:] = 0
+    # Those of the library have it too.
+    pruned = heddle.KeepPruned(heddle.Pruning(net, sparsity=0.5))
+    pruned.clear_errors()
+
+
+def test_the_last_step_comes_before_the_end_and_a_run_says_where_it_comes_from(tmp_path):
+    x, y = points()
+
+    class Watch(heddle.Callback):
+        def __init__(self, other=None):
+            super().__init__()
+            self.other, self.events = other, []
+
+        def on_train_begin(self, run):
+            self.events.append(("begin", run.resumes, run.resumed_from, run.has_state(self), self.other is not None and run.has_state(self.other)))
+
+        def on_last_step(self, run):
+            run.save(tmp_path / "last-{}".format(run.step))
+            self.events.append(("last", run.step, weights(run.net)))
+
+        def on_train_end(self, run):
+            self.events.append(("end", os.path.exists(tmp_path / "last-{}".format(run.step)), weights(run.net)))
+
+        def state(self):
+            return {"n": 1}
+
+    def train(resume, stop_at=0):
+        class Stops(heddle.Callback):
+            def on_batch_end(self, run):
+                if run.step == stop_at:
+                    run.stop("enough")
+
+        net, trainer = program()
+        watch = Watch(Stops())
+        best = heddle.EarlyStopping(monitor="loss", restore_best=True)
+        heddle.fit(net, trainer, (x, y), epochs=3, callbacks=[best, watch, watch.other], resume=resume, **KEYWORDS)
+        return watch.events, weights(net)
+
+    events, _ = train(tmp_path / "none")
+    assert events[0] == ("begin", True, "", False, False)
+    assert events[1][:2] == ("last", 30) and events[2][:2] == ("end", True)
+    events, _ = train("")
+    assert events[0] == ("begin", False, "", False, False)
+    events, _ = train(tmp_path / "last-30")
+    assert events[0] == ("begin", True, str(tmp_path / "last-30"), True, False)
+    events, after = train("", 15)
+    saved = events[1][2]
+    assert events[1][:2] == ("last", 15) and after != saved
+    events, _ = train(tmp_path / "last-15")
+    assert events[1] == ("last", 15, saved)
 
 
 def test_what_a_callback_keeps_comes_back_as_it_was(tmp_path):
