@@ -10,14 +10,12 @@
 #include <heddle/array_op.h>
 #include <heddle/array_use.h>
 #include <heddle/autograd.h>
-#include <heddle/autograd/find_nan.h>
 #include <heddle/call_site.h>
 #include <heddle/elementwise.h>
-#include <heddle/elementwise_math.h>
 #include <heddle/error.h>
 #include <heddle/row_sparse.h>
-#include <heddle/statistics.h>
 
+#include "autograd/gradient_checks.h"
 #include "autograd/leaf.h"
 #include "autograd/record.h"
 #include "autograd/running.h"
@@ -59,26 +57,6 @@ NDArray gradient_for(const Input& input, const NDArray& like, bool lends) {
   return make_result(like, input.shape, input.dtype);
 }
 
-void check_saved(const Node& node) {
-  for (const Saved& saved : node.saved) {
-    if (saved.storage->version() != saved.version) {
-      throw Error(std::string(node.name) +
-                  ": an array saved for its gradient was changed in place after it was recorded");
-    }
-  }
-}
-
-[[noreturn]] void refuse_freed(const char* call, const Node& node, const std::string& by) {
-  throw Error(std::string(call) + ": the tape of " + node.name + " was freed by " + by +
-              "; give that one keep_tape = true");
-}
-
-void check_ready(const char* call, const Node& node, bool recorded) {
-  if (node.freed) refuse_freed(call, node, "an earlier backward() or grad()");
-  check_saved(node);
-  if (recorded && !node.saved_on_tape) refuse_second_gradient(node.name);
-}
-
 bool is_saved(const PendingNodes& nodes, const std::shared_ptr<Storage>& storage) {
   for (const auto& [sequence, pending] : nodes) {
     for (const Saved& saved : pending.node->saved) {
@@ -104,29 +82,6 @@ bool is_shared(const Node& node, const NDArray& grad_output, const std::vector<N
   return false;
 }
 
-std::string described(DType dtype, const Shape& shape, Device device) {
-  return name_of(dtype) + shape.to_string() + " on " + device.to_string();
-}
-
-// Throws Error unless a gradient that the node returned fits its input. Gradient is NDArray or RowSparse.
-template <class Gradient>
-void check_gradient(const Node& node, const Input& input, const Gradient& gradient) {
-  if (gradient.shape() != input.shape || gradient.dtype() != input.dtype ||
-      gradient.device() != input.device) {
-    throw Error(std::string(node.name) + ": its gradient is " +
-                described(gradient.dtype(), gradient.shape(), gradient.device()) + " where the input is " +
-                described(input.dtype, input.shape, input.device));
-  }
-  if (&gradient.engine() != input.engine)
-    throw Error(std::string(node.name) + ": its gradient belongs to another engine than the input");
-}
-
-void check_count(const Node& node, std::size_t gradients) {
-  if (gradients == node.inputs.size()) return;
-  throw Error(std::string(node.name) + ": " + std::to_string(gradients) + " gradients for " +
-              std::to_string(node.inputs.size()) + " inputs");
-}
-
 // Returns the gradient in a handle that is valid after the Backward: the given one may stand for a saved
 // array, which it does only while a Backward runs.
 NDArray resolved(const NDArray& gradient) {
@@ -134,26 +89,6 @@ NDArray resolved(const NDArray& gradient) {
   NDArray result = gradient.detach();
   if (on_tape(gradient)) result.set_grad_meta(meta_of(gradient));
   return result;
-}
-
-thread_local bool finds_nan = false;
-void check_nan(const Node& node, std::size_t input, const NDArray& gradient) {
-  const GradMode off(false);
-  if (!finds_nan || !any(isnan(gradient)).item<bool>()) return;
-  throw Error(std::string(node.name) + ": its gradient for input " + std::to_string(input) +
-              " has NaN, the first one of this pass; called at " + node.where.file_name() + ":" +
-              std::to_string(node.where.line()));
-}
-
-void check_hooked(const char* name, const NDArray& changed, const NDArray& gradient) {
-  if (changed.shape() != gradient.shape() || changed.dtype() != gradient.dtype() ||
-      changed.device() != gradient.device()) {
-    throw Error(std::string("on_gradient: the hook of ") + name + " returned " +
-                described(changed.dtype(), changed.shape(), changed.device()) + " for a gradient " +
-                described(gradient.dtype(), gradient.shape(), gradient.device()));
-  }
-  if (&changed.engine() != &gradient.engine())
-    throw Error(std::string("on_gradient: the hook of ") + name + " returned an array of another engine");
 }
 
 // Replaces the gradient by the result of the hooks. A hook may keep its argument and its result.
@@ -472,37 +407,6 @@ void Pass::run_node(const PendingNode& pending) {
 
 // With `create_graph` the seed is on the tape, and so is every gradient computed from it: one that is not was
 // made by a kernel that records nothing.
-NDArray checked_seed(const char* op, const NDArray& root, const NDArray& seed, bool create_graph) {
-  if (!root.defined()) ndarray_detail::refuse_undefined(op);
-  if (!on_tape(root)) {
-    throw InvalidArgument(
-        std::string(op) +
-        ": root was not computed from an array that requires a gradient; call set_requires_grad on x before "
-        "it is computed from x, outside of NoGrad");
-  }
-  if (!seed.defined() && root.size() != 1) {
-    throw InvalidArgument(std::string(op) + ": root has shape " + root.shape().to_string() +
-                          "; give a seed of that shape or a root with one element");
-  }
-  if (seed.defined() && (seed.shape() != root.shape() || seed.dtype() != root.dtype())) {
-    throw InvalidArgument(std::string(op) + ": seed is " + name_of(seed.dtype()) + seed.shape().to_string() +
-                          " where root is " + name_of(root.dtype()) + root.shape().to_string());
-  }
-  if (seed.defined() && (seed.device() != root.device() || &seed.engine() != &root.engine())) {
-    throw InvalidArgument(std::string(op) + ": seed is on " + seed.device().to_string() +
-                          " where root is on " + root.device().to_string() +
-                          (seed.device() == root.device() ? ", of another engine" : ""));
-  }
-  if (create_graph && seed.defined() && on_tape(seed)) return seed;
-  NDArray result = seed.defined() ? seed.detach() : full(root.shape(), 1, root.dtype(), root.device());
-  if (create_graph) {
-    auto meta = std::make_shared<AutogradMeta>();
-    meta->leaf = meta->drops_gradient = true;
-    result.set_grad_meta(std::move(meta));
-  }
-  return result;
-}
-
 // The gradients of `inputs` after the pass has run; zeros for one that is used and has none.
 std::vector<NDArray> gradients_after(const Pass& pass, const std::vector<NDArray>& inputs,
                                      const std::vector<bool>& used) {
@@ -519,10 +423,6 @@ std::vector<NDArray> gradients_after(const Pass& pass, const std::vector<NDArray
 void operators_detail::refuse_second_gradient(const char* op) {
   throw Error(std::string(op) + ": its gradient has no gradient, which create_graph asks for");
 }
-
-FindNaN::FindNaN() : previous_(std::exchange(finds_nan, true)) {}
-FindNaN::~FindNaN() { finds_nan = previous_; }
-bool finds_nan_here() { return finds_nan; }
 
 NDArray make_gradient(std::size_t index, const NDArray& like) {
   check_defined("make_gradient", like);
