@@ -59,9 +59,9 @@ struct FitOptions {
 };
 
 // Trains all epochs that are left. Ops copy batches to the device of the network's first parameter. Gradients from before a step,
-// and of leaves that the trainer does not train, are cleared. An epoch of fewer batches than Batches::size() says is an Error. A step takes the batch's mean loss, and with an "allreduce" or
-// "dist_sync" store the mean over the ranks: each rank calls fit() with its own share, of as many batches. Losses and metrics are of
-// all ranks of an "allreduce" store. The modes of modules and the trainer's schedule are as before afterwards, also after an
+// and of leaves that the trainer does not train, are cleared. An epoch of fewer batches than Batches::size() says is an Error.
+// A step takes the batch's mean loss, and with an "allreduce" or "dist_sync" store the mean over the ranks: each rank calls fit()
+// with its own share, of as many batches. Losses and metrics are of all ranks of an "allreduce" store. The modes of modules and the trainer's schedule are as before afterwards, also after an
 // exception. While it runs, Ctrl-C ends it after a step if the program handles SIGINT in no other way; a second one kills. Throws
 // InvalidArgument before anything is trained, and what a batch, a step or a callback throws.
 History fit(Module& net, Trainer& trainer, const FitData& data, FitOptions options,
@@ -76,8 +76,8 @@ struct EvaluateOptions {
   // Values are of all ranks, each with its own share; null: of this process.
   std::shared_ptr<Communicator> ranks{};
 };
-// In inference mode, without gradients. Copies batches as fit() does. Metrics are reset before. Waits. Throws InvalidArgument for data without batches; all ranks
-// throw if one does.
+// In inference mode, without gradients. Copies batches as fit() does. Metrics are reset before. Waits. Throws
+// InvalidArgument for data without batches; all ranks throw if one does.
 FitValues evaluate(Module& net, const FitData& data, const EvaluateOptions& options,
                    Where where = Where::current());
 
