@@ -29,7 +29,7 @@ LAYERS = {
         "base": [],
         "trace": ["base"],
         "op": ["base", "trace"],
-        "stream": ["base", "trace", "op"],
+        "stream": ["gpu", "base", "trace", "op"],
         "core": ["base", "trace", "op", "stream"],
         "diagnostics": ["base", "trace", "op", "stream", "core"],
         "graph": ["base", "trace", "op", "stream", "core"],

@@ -21,6 +21,8 @@
 #include <cuda_runtime_api.h>
 #include <type_traits>
 
+#include "gpu/room.h"
+
 namespace heddle::on_gpu {
 
 constexpr int kWarp = 32;                       // threads in a warp
@@ -51,6 +53,9 @@ cudaError_t launch(cudaStream_t stream, dim3 grid, dim3 block, std::size_t share
   static_assert(std::is_trivially_copyable_v<K>, "a kernel is copied to the GPU byte by byte");
   static_assert(sizeof(K) <= 4096, "a kernel's arguments have 4096 bytes at most");
   void* arguments[] = {const_cast<K*>(&kernel)};
+  const cudaError_t status = cudaLaunchKernel(entry<K>(), grid, block, arguments, shared_bytes, stream);
+  // CUDA loads a kernel at its first launch, for which the pool may have left no memory.
+  if (status != cudaErrorMemoryAllocation || !gpu_make_room(stream)) return status;
   return cudaLaunchKernel(entry<K>(), grid, block, arguments, shared_bytes, stream);
 }
 

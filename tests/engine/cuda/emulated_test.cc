@@ -22,6 +22,8 @@
 #include <heddle/stream.h>
 #include <heddle/stream_ops.h>
 
+#include "kernels.h"
+
 namespace heddle::test {
 namespace {
 
@@ -188,6 +190,34 @@ TEST_CASE("memory comes from a pool of the engine's own") {
   CHECK(used == 0);
   gpu_free(memory);
   cudaSetDevice(0);
+}
+
+TEST_CASE(
+    "a kernel that has too little memory at its launch is launched again, with what the pool has kept") {
+  Engine engine({.workers = 1});
+  Stream& compute = engine.stream(gpu(5));
+  const Var x = engine.new_var();
+  constexpr int kCount = 100;
+  int values[kCount] = {};
+  std::string failed;
+  std::size_t kept = 1;
+  gpu_free(gpu_allocate_for_all(compute, 1 << 20));
+  engine.push_on(compute,
+                 [&](Stream& stream) {
+                   std::byte* const memory = gpu_allocate(stream, stream, sizeof values);
+                   auto* const numbers = reinterpret_cast<int*>(memory);
+                   emulated_gpu::fail_call(1, cudaErrorMemoryAllocation);
+                   affine(stream.native(), numbers, numbers, kCount, 0, 7);
+                   failed = emulated_gpu::failed_call();
+                   kept = gpu_memory_stats(gpu(5)).cached;
+                   stream.copy(values, numbers, sizeof values);
+                   gpu_free(memory);
+                 },
+                 {.mutate = {x}});
+  CHECK_NOTHROW(engine.wait(x));
+  CHECK(failed == "cudaLaunchKernel");
+  CHECK(kept < 1 << 20);
+  CHECK(values[kCount - 1] == 7);
 }
 
 TEST_CASE("a capture of another library and the engine's work do not disturb each other") {

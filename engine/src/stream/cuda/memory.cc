@@ -14,6 +14,7 @@
 #include <heddle/error.h>
 #include <heddle/gpu_memory.h>
 
+#include "gpu/room.h"
 #include "stream/cuda/recorder.h"
 #include "stream/cuda/status.h"
 #include "stream/cuda/thread_state.h"
@@ -308,6 +309,20 @@ void gpu_memory_trim(Device device) {
   const CurrentDevice scope(device.index);
   check(scope.status(), "cudaSetDevice", device.index);
   check(cudaMemPoolTrimTo(pool_of(device.index), 0), "cudaMemPoolTrimTo", device.index);
+}
+
+bool gpu_make_room(cudaStream_t stream) noexcept {
+  cudaGetLastError();  // of the call that had too little memory
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  if (!succeeds(cudaStreamIsCapturing(stream, &capture)) || capture != cudaStreamCaptureStatusNone)
+    return false;
+  try {
+    int device = 0;
+    if (!succeeds(cudaGetDevice(&device)) || !succeeds(cudaStreamSynchronize(stream))) return false;
+    return succeeds(cudaMemPoolTrimTo(pool_of(device), 0));
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 std::byte* gpu_allocate_pinned(std::size_t bytes) {
