@@ -167,6 +167,7 @@ def test_cuda_array_interface():
         assert y.tolist() == view.tolist() and y.device == x.device
     y = heddle.from_dlpack(Interface(found, x))
     y *= 2
+    y.wait()  # x does not know of ops on y
     assert x.tolist() == [[2, 4, 6], [8, 10, 12]]
     made = heddle.array(Interface(found, x))
     made += 1
