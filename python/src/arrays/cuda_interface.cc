@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include <heddle/gpu_event.h>
+#include <heddle/stream.h>
 
 #include "arrays/array_parts.h"
 #include "call_site.h"
