@@ -250,3 +250,41 @@ TEST_CASE("fit on a GPU: steps do not make the host wait for the device") {
     CHECK(host_waits() == before);
   }
 }
+
+TEST_CASE("fit on GPUs of two ranks: as on the CPU, and a loss of one rank that is not finite ends both") {
+  for (const bool is_bad : {false, true}) {
+    CAPTURE(is_bad);
+    std::vector<std::vector<FitResult>> results;
+    std::vector<std::vector<std::string>> messages;
+    for (const bool on_gpus : {false, true}) {
+      std::vector<FitResult> of_ranks(2);
+      messages.push_back(on_two_ranks([&](std::size_t rank, std::shared_ptr<KVStore> store) {
+        const WrongRow program;
+        const Device device = on_gpus ? gpu(static_cast<int>(rank) % gpu_count()) : cpu();
+        program.x.slice(0, {71, 72}).fill(is_bad ? 1e30 : 1);  // in the share of rank 1
+        Sequential net = program.net;
+        net.to(device);
+        Trainer trainer(net.parameters(),
+                        {.params = {{"lr", 0.01}, {"momentum", 0.9}}, .store = std::move(store)});
+        FitOptions all;
+        all.loss = "mse_loss";
+        all.batch = 16;
+        all.epochs = 2;
+        all.shuffle = all.verbose = false;
+        all.validation = {program.x.slice(0, {0, 30}), program.y.slice(0, {0, 30})};
+        try {
+          of_ranks[rank].values = fit(net, trainer, {program.x, program.y}, all).values;
+        } catch (...) {
+          of_ranks[rank].state = arrays_of(net.state());
+          throw;
+        }
+        of_ranks[rank].state = arrays_of(net.state());
+      }));
+      results.push_back(std::move(of_ranks));
+    }
+    CHECK(messages[1] == messages[0]);
+    CHECK((messages[0] == kNone) == !is_bad);
+    for (const std::size_t rank : {0, 1}) CHECK(near(results[0][rank], results[1][rank]));
+  }
+  CHECK(problems() == "");
+}

@@ -159,13 +159,14 @@ template <template <class> class Step, int rule> void add_rule(KernelTable& tabl
 // Groups of arrays, each of one launch.
 class PieceList {
  public:
-  void add(const NDArray& data, const NDArray& other = {}, const RowSparse* rows = nullptr) {
+  // `other`: the elements of a second array of that size; null: none.
+  void add(const NDArray& data, void* other = nullptr, const RowSparse* rows = nullptr) {
     if (data.size() == 0) return;
     if (groups_.empty() || groups_.back().count == kMostPieces) groups_.push_back(Pieces{});
     Pieces& group = groups_.back();
     const long long chunks = (data.size() + kNormGrain - 1) / kNormGrain;
     group.all[group.count++] = {written<void>(data),
-                                other.defined() ? written<void>(other) : nullptr,
+                                other,
                                 data.size(),
                                 chunks_,
                                 rows ? read<long long>(rows->count()) : nullptr,
@@ -212,7 +213,7 @@ class Gradients {
     if (!fault_) fault_.emplace(context_);
     bounds_[number] = rows.shape()[0];
     check_launch(context_, launch_check_rows(context_.stream().native(), present_in(rows, number, *fault_)));
-    list_.add(rows.values(), {}, &rows);
+    list_.add(rows.values(), nullptr, &rows);
   }
 
   const KernelContext& context_;
@@ -257,14 +258,15 @@ void clip_value_kernel(const KernelContext& context, std::span<const ClippedGrad
 void average_kernel(const KernelContext& context, std::span<const NDArray> averages,
                     std::span<const NDArray> weights, double decay) {
   PieceList list;
-  for (std::size_t i = 0; i < averages.size(); ++i) list.add(averages[i], weights[i]);
+  for (std::size_t i = 0; i < averages.size(); ++i)
+    list.add(averages[i], const_cast<void*>(read_address(weights[i])));
   list.for_each(context,
                 [&](void* stream, const Pieces& group) { return launch_average(stream, group, 1 - decay); });
 }
 
 void swap_kernel(const KernelContext& context, std::span<const NDArray> a, std::span<const NDArray> b) {
   PieceList list;
-  for (std::size_t i = 0; i < a.size(); ++i) list.add(a[i], b[i]);
+  for (std::size_t i = 0; i < a.size(); ++i) list.add(a[i], written_address(b[i]));
   list.for_each(context, [](void* stream, const Pieces& group) { return launch_swap(stream, group); });
 }
 
