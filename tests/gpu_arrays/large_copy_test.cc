@@ -1,9 +1,11 @@
 // Copies of large arrays, and of parts of them, between the CPU and a GPU, and the page-locked memory that they take.
+#include <atomic>
 #include <cstring>
 #include <cuda_runtime_api.h>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -92,6 +94,37 @@ TEST_CASE("a large copy keeps the error of its source, and ends that of its targ
   CHECK(there.copy_to(cpu())[2'499'999].item<float>() == 1);
   back.assign(there);
   CHECK(back[0].item<float>() == 1);
+  CHECK(problems() == "");
+}
+
+TEST_CASE("a large copy is one op to what other threads push on its arrays") {
+  constexpr std::int64_t kSize = 12'000'000;  // six pieces
+  const NDArray here = zeros({kSize}), there = zeros({kSize}, DType::f32, gpu(0));
+  const auto ends = [](const NDArray& x) { return x.slice(0, {.step = kSize - 1}); };  // two elements
+  std::atomic<bool> copying{false}, done{false};
+  std::thread other([&] {
+    for (int k = 1; !done;) {
+      if (!copying) continue;
+      ends(k % 2 ? here : there).fill(k);
+      ++k;
+    }
+  });
+  const auto check_ends = [&](const NDArray& x) {
+    const NDArray two = ends(x).copy_to(cpu());
+    CHECK(two[0].item<float>() == two[1].item<float>());
+  };
+  const auto copy = [&](const NDArray& from, const NDArray& to) {
+    copying = true;
+    to.assign(from);
+    copying = false;
+    check_ends(to);
+  };
+  for (int i = 0; i < 30; ++i) {
+    copy(here, there);
+    copy(there, here);
+  }
+  done = true;
+  other.join();
   CHECK(problems() == "");
 }
 

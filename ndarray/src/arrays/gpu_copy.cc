@@ -5,6 +5,7 @@
 
 #include <heddle/array_op.h>
 #include <heddle/gpu_memory.h>
+#include <heddle/graph.h>
 #include <heddle/stream_ops.h>
 
 #include "arrays/gpu_kernels.h"
@@ -170,7 +171,10 @@ void push_to_or_from_cpu(const char* name, const NDArray& source, const NDArray&
     return push_transfer(source, target, access_of(name, source, target));
   const bool small = static_cast<std::size_t>(target.size()) * size_of(dtype) <= kPieceBytes;
   const bool one_engine = &source.engine() == &target.engine();  // else push_staged() throws
-  small || !one_engine ? push_staged(name, source, target) : push_in_pieces(name, source, target);
+  if (small || !one_engine) return push_staged(name, source, target);
+  if (is_capturing()) return push_in_pieces(name, source, target);
+  // One op to all others: what another thread pushes on these arrays comes before all pieces or after them.
+  target.engine().capture([&] { push_in_pieces(name, source, target); }, name).launch();
 }
 
 }  // namespace
