@@ -491,7 +491,7 @@ def test_decoding_gives_what_the_whole_sequence_gives():
 
 
 def test_memory_that_was_shown_stays_when_the_network_moves():
-    net = heddle.Dense(30, 40)
+    net = heddle.Dense(30, 40, device="cpu")
     weight = net.parameters()[0].value.detach()
     before = weight.tolist()
     shown, view = weight.numpy(), memoryview(weight)
