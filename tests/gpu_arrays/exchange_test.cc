@@ -12,6 +12,7 @@
 #include <heddle/engine.h>
 #include <heddle/gpu_event.h>
 #include <heddle/interrupt_check.h>
+#include <heddle/memory_hold.h>
 #include <heddle/ops.h>
 
 #include "problems.h"
@@ -184,18 +185,24 @@ TEST_CASE("a loan ends behind the work of its receiver's stream") {
     CAPTURE(named);
     const cudaStream_t stream = named ? theirs.stream : nullptr;
     const auto lent = [&](const NDArray& x) { return named ? to_dlpack(x, theirs.handle()) : to_dlpack(x); };
-    for (const bool ends : {true, false}) {
-      CAPTURE(ends);
+    enum class Then { ends, moves, stays };
+    for (const Then then : {Then::ends, Then::moves, Then::stays}) {
+      CAPTURE(static_cast<int>(then));
       NDArray x = full({kCount}, 3, DType::f32, gpu(0));
       x.wait();
       heddle_dl_managed_tensor_versioned* const tensor = lent(x);
       receiver.copy_later(tensor->tensor.data, stream);
       const std::uint64_t before = host_waits();
-      if (ends) x = NDArray();
+      if (then == Then::ends) x = NDArray();
+      if (then == Then::moves) {
+        const NDArray here = zeros({kCount});
+        here.wait();
+        exchange_memory(x.storage(), here.storage());
+      }
       tensor->deleter(tensor);
       CHECK(host_waits() == before);
       // Takes the memory that is free, or overwrites the array.
-      ends ? full({kCount}, -1, DType::f32, gpu(0)).wait() : x.fill(-1);
+      then == Then::stays ? x.fill(-1) : full({kCount}, -1, DType::f32, gpu(0)).wait();
       current_engine().wait_all();
       CHECK(fetched(receiver.memory, stream) == kept(3));
     }

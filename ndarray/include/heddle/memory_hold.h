@@ -11,6 +11,9 @@ namespace heddle {
 // also when exchange_memory() gives the storage other memory. Any thread.
 std::shared_ptr<const void> hold_memory(const std::shared_ptr<Storage>& storage);
 
+// Whether the storage has the memory that `hold`, made by hold_memory(), is of. Any thread.
+bool holds_memory_of(const std::shared_ptr<const void>& hold, const Storage& storage);
+
 // Storage::exchange_memory() of two storages; each lives as long as what hold_memory() gave of the other one before.
 void exchange_memory(const std::shared_ptr<Storage>& a, const std::shared_ptr<Storage>& b);
 

@@ -56,13 +56,11 @@ void push_kernel_copy(const char* name, const NDArray& source, const NDArray& ta
       }));
 }
 
-// `kept` lives until the op is done.
-void push_host_copy(const NDArray& source, const NDArray& target, Access access,
-                    const std::shared_ptr<const void>& kept = nullptr) {
+void push_host_copy(const NDArray& source, const NDArray& target, Access access) {
   access.brief = is_brief({&source, 1});
   push_for(
       {&source, 1}, {&target, 1},
-      [kept, source = source.detach(), target = target.detach()] {
+      [source = source.detach(), target = target.detach()] {
         strided_copy(target.shape(), target_of(target), source_of(source));
       },
       access, CallSite::current());
@@ -81,16 +79,14 @@ Access access_of(const char* name, const NDArray& source, const NDArray& target)
 }
 
 // Copies the bytes of a row-major array to another one of that dtype. Memory of the CPU is page-locked.
-void push_transfer(const NDArray& source, const NDArray& target, const Access& access,
-                   const std::shared_ptr<const void>& kept = nullptr) {
+void push_transfer(const NDArray& source, const NDArray& target, const Access& access) {
   Engine& engine = target.engine();
   const bool from_gpu = on_gpu(source);
   const Device device = (from_gpu ? source : target).device();
   Stream& lane = engine.stream(device, from_gpu ? Lane::copy_out : Lane::copy_in);
   engine.push_on(
       lane,
-      [kept, source = source.detach(), target = target.detach(),
-       &owner = engine.stream(device)](Stream& stream) {
+      [source = source.detach(), target = target.detach(), &owner = engine.stream(device)](Stream& stream) {
         const IssuingOn scope(stream, owner);
         const std::size_t bytes = static_cast<std::size_t>(target.size()) * size_of(target.dtype());
         if (bytes == 0) return;
@@ -140,25 +136,20 @@ void push_in_pieces(const char* name, const NDArray& source, const NDArray& targ
   }
   const EngineScope scope(engine);
   const NDArray blocks[] = {NDArray({most}, dtype, cpu_pinned()), NDArray({most}, dtype, cpu_pinned())};
-  const std::shared_ptr<const Turns> turns =
-      turns_of(engine, (from_gpu ? source : target).device(), from_gpu);
   std::size_t number = 0;
   for (const Piece& piece : pieces_of(to.shape(), most)) {
     const NDArray block(blocks[number % 2].storage(), piece.sizes, dtype);
-    const Var& turn = turns->turn[number % 2];
     Access fill = array_access(name, {&from, 1}, {}), empty = array_access(name, {}, {&to, 1});
     fill.mutate.add(block.var());
-    fill.mutate.add(turn);
     empty.read.add(block.var());
-    empty.mutate.add(turn);
     if (number > 0) empty.read.add(to.var());  // an error of the pieces before stays
     const NDArray piece_from = part_of(from, piece), piece_to = part_of(to, piece);
     if (from_gpu) {
-      push_transfer(piece_from, block, fill, turns);
-      push_host_copy(block, piece_to, empty, turns);
+      push_transfer(piece_from, block, fill);
+      push_host_copy(block, piece_to, empty);
     } else {
-      push_host_copy(piece_from, block, fill, turns);
-      push_transfer(block, piece_to, empty, turns);
+      push_host_copy(piece_from, block, fill);
+      push_transfer(block, piece_to, empty);
     }
     ++number;
   }
@@ -174,7 +165,8 @@ void push_to_or_from_cpu(const char* name, const NDArray& source, const NDArray&
   if (small || !one_engine) return push_staged(name, source, target);
   if (is_capturing()) return push_in_pieces(name, source, target);
   // One op to all others: what another thread pushes on these arrays comes before all pieces or after them.
-  target.engine().capture([&] { push_in_pieces(name, source, target); }, name).launch();
+  const Where where = CallSite::current();
+  target.engine().capture([&] { push_in_pieces(name, source, target); }, name, where).launch();
 }
 
 }  // namespace

@@ -54,6 +54,11 @@ std::shared_ptr<const void> hold_memory(const std::shared_ptr<Storage>& storage)
   return fresh;
 }
 
+bool holds_memory_of(const std::shared_ptr<const void>& hold, const Storage& storage) {
+  const std::lock_guard guard(holds().mutex);
+  return static_cast<const MemoryHold*>(hold.get())->owner.get() == &storage;
+}
+
 // Holds follow their memory. They are released after the lock.
 void exchange_memory(const std::shared_ptr<Storage>& a, const std::shared_ptr<Storage>& b) {
   a->exchange_memory(*b);

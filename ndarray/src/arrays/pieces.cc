@@ -1,9 +1,6 @@
 #include "arrays/pieces.h"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
-#include <tuple>
 
 namespace heddle::ndarray_detail {
 
@@ -32,18 +29,6 @@ NDArray part_of(const NDArray& array, const Piece& piece) {
   std::int64_t offset = array.offset();
   for (int axis = 0; axis < array.ndim(); ++axis) offset += piece.starts[axis] * array.strides()[axis];
   return array.detach().view(piece.sizes, array.strides(), offset);
-}
-
-std::shared_ptr<const Turns> turns_of(Engine& engine, Device device, bool from_gpu) {
-  using Key = std::tuple<const Engine*, int, bool>;
-  static std::mutex mutex;  // guards `all`; held while vars are made
-  static auto* const all = new std::map<Key, std::weak_ptr<const Turns>>;
-  const std::lock_guard guard(mutex);
-  std::erase_if(*all, [](const auto& one) { return one.second.expired(); });
-  std::weak_ptr<const Turns>& found = (*all)[{&engine, device.index, from_gpu}];
-  std::shared_ptr<const Turns> turns = found.lock();
-  if (!turns) found = turns = std::make_shared<const Turns>(engine);
-  return turns;
 }
 
 }  // namespace heddle::ndarray_detail

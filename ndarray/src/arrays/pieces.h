@@ -21,12 +21,4 @@ struct Piece {
 std::vector<Piece> pieces_of(const Shape& shape, std::int64_t most);
 NDArray part_of(const NDArray& array, const Piece& piece);  // a view, outside of any tape
 
-// The ops of a piece mutate turn[number of the piece % 2]. All copies of one direction that are under way take turns, so that
-// together they have few blocks. They hold the object until they are done.
-struct Turns {
-  explicit Turns(Engine& engine) : turn{engine.new_var(), engine.new_var()} {}
-  const Var turn[2];
-};
-std::shared_ptr<const Turns> turns_of(Engine& engine, Device device, bool from_gpu);
-
 }  // namespace heddle::ndarray_detail

@@ -65,8 +65,9 @@ Device device_of(const heddle_dl_device& given) {
 template <class Managed> struct Loan {
   Managed managed{};
   NDArray array;
-  std::shared_ptr<const void>
-      memory;  // the receiver keeps it when the array's network is moved to another device
+  // The receiver keeps it when the array's network is moved to another device.
+  std::shared_ptr<const void> memory;
+  Device device;  // of the memory
   Shape shape;
   Strides strides;
   // On which the receiver uses the memory of a GPU; none: it orders its own work.
@@ -75,7 +76,9 @@ template <class Managed> struct Loan {
 
 template <class Managed> void end_loan(Managed* lent) {
   const std::unique_ptr<Loan<Managed>> loan(static_cast<Loan<Managed>*>(lent->manager_ctx));
-  if (loan->stream) ndarray_detail::end_behind(std::move(loan->array), *loan->stream);
+  if (loan->stream)
+    ndarray_detail::end_behind({std::move(loan->array), loan->device, std::move(loan->memory)},
+                               *loan->stream);
 }
 
 // The stream behind whose work a loan to a receiver ends.
@@ -118,6 +121,7 @@ Managed* lend(const NDArray& given, bool copy, const DLPackStream* stream, Where
   if (read_only && !std::is_same_v<Managed, heddle_dl_managed_tensor_versioned>)
     throw InvalidArgument("to_dlpack_unversioned: the op only reads the array, which the struct cannot say");
   loan->array = copy ? given.detach().copy() : given.detach();
+  loan->device = loan->array.device();
   loan->shape = loan->array.shape();
   loan->strides = loan->array.strides();
   heddle_dl_tensor& tensor = loan->managed.tensor;
@@ -268,7 +272,8 @@ NDArray borrow(Managed* managed, bool copy, bool read_only, const DLPackStream* 
                                            std::shared_ptr<std::byte>(holder, begin));
   const NDArray whole(std::move(storage), {extent.last - extent.first + 1}, dtype);
   NDArray array = whole.view(extent.shape, extent.strides, -extent.first);
-  if (stream || device.kind == DeviceKind::cuda)
+  const bool unordered = stream && stream->native == kNoOrder.native;
+  if (!unordered && (stream || device.kind == DeviceKind::cuda))
     order_after(array, stream ? *stream : ndarray_detail::kLegacyStream);
   if (copy) array = array.copy();
   holder->managed = managed;

@@ -49,17 +49,27 @@ void issue_after_all(const NDArray& array, const std::shared_ptr<GpuEvent>& even
   }
 }
 
+void check_is_stream(const char* call, DLPackStream stream) {
+  if (stream.native == kNoOrder.native)
+    throw InvalidArgument(std::string(call) + ": -1 is no stream; it is for to_dlpack and from_dlpack");
+}
+
 // Whether ops on the array may still be under way, as far as this thread has to care: an op that has declared the array
 // runs when they have ended.
 bool needs_order(const NDArray& array) {
   return use_by_this_op(array.var()) == VarUse::none && !is_idle(array.var());
 }
 
-// Pushes an op on the compute stream that lets its later work wait for the event, and holds the array until that has run.
-void push_hold(Engine& engine, const std::shared_ptr<GpuEvent>& event, const NDArray& array, Access access) {
+// Pushes an op on the compute stream that lets its later work wait for the event, if there is one, and holds the memory until that
+// has run.
+void push_hold(Engine& engine, Device device, const std::shared_ptr<GpuEvent>& event,
+               const std::shared_ptr<const void>& memory, Access access) {
   access.name = "end of a loan";
   engine.push_on(
-      engine.stream(array.device()), [event, array](Stream& compute) { event->hold(compute.native()); },
+      engine.stream(device),
+      [event, memory](Stream& compute) {
+        if (event) event->hold(compute.native());
+      },
       access);
 }
 
@@ -67,18 +77,26 @@ void push_hold(Engine& engine, const std::shared_ptr<GpuEvent>& event, const NDA
 
 namespace ndarray_detail {
 
-void end_behind(NDArray array, DLPackStream stream) noexcept {
+void end_behind(LentMemory lent, DLPackStream stream) noexcept {
   try {
-    Engine* const engine = array.storage()->engine_if_alive();
+    const std::shared_ptr<Storage>& storage = lent.array.storage();
+    Engine* const engine = storage->engine_if_alive();
     const bool works = engine && !has_ended(*engine) && !is_capturing();
-    if (works && engine->stream(array.device()).native() == stream.native) return;
-    const auto event = std::make_shared<GpuEvent>(array.device());
-    if (!event->try_record(stream.native) && !event->try_record(kLegacyStream.native)) return;
-    if (!works) return event->wait();
-    const bool used_elsewhere = array.storage().use_count() > 1;
-    // Not with the array's var: if that is poisoned, the op would be skipped, and the array freed at once.
-    push_hold(*engine, event, array, {});
-    if (used_elsewhere) push_hold(*engine, event, array, {.read = {array.var()}, .mutate = {array.var()}});
+    std::shared_ptr<GpuEvent>
+        event;  // none for work on the compute stream itself, behind which the memory is freed anyway
+    if (!works || engine->stream(lent.device).native() != stream.native) {
+      event = std::make_shared<GpuEvent>(lent.device);
+      if (!event->try_record(stream.native) && !event->try_record(kLegacyStream.native)) return;
+      if (!works) return event->wait();
+      // Not with the array's var: if that is poisoned, the op would be skipped, and the memory freed at once.
+      push_hold(*engine, lent.device, event, lent.memory, {});
+    }
+    const bool used_elsewhere =
+        storage.use_count() > 2;  // by others than the array of the loan and what holds its memory
+    if (used_elsewhere && holds_memory_of(lent.memory, *storage)) {
+      const Var& var = lent.array.var();
+      push_hold(*engine, lent.device, event, lent.memory, {.read = {var}, .mutate = {var}});
+    }
   } catch (...) {  // the GPU is lost, or memory: nothing can be ordered any more
   }
 }
@@ -95,6 +113,7 @@ void check_on_gpu(const char* call, const NDArray& array) {
 void order_before(const NDArray& array, DLPackStream stream, Where where) {
   const CallSite site(where);
   ndarray_detail::check_on_gpu("order_before", array);
+  check_is_stream("order_before", stream);
   if (!needs_order(array)) return;
   const auto event = std::make_shared<GpuEvent>(array.device());
   issue_after_all(array, event);
@@ -104,6 +123,7 @@ void order_before(const NDArray& array, DLPackStream stream, Where where) {
 void order_after(const NDArray& array, DLPackStream stream, Where where) {
   const CallSite site(where);
   ndarray_detail::check_on_gpu("order_after", array);
+  check_is_stream("order_after", stream);
   Engine& engine = array.engine();
   Stream& compute = engine.stream(array.device());
   std::shared_ptr<GpuEvent> event;

@@ -95,7 +95,7 @@ struct Export {
 
 void fill(Py_buffer& buffer, const NDArray& array, bool read_only, const char* format) {
   const auto size = static_cast<Py_ssize_t>(size_of(array.dtype()));
-  auto* dims = new Export;
+  auto dims = std::make_unique<Export>();
   for (int i = 0; i < array.ndim(); ++i) {
     dims->shape[i] = static_cast<Py_ssize_t>(array.shape()[i]);
     // Sets a stride that overflows to 0. It is never used: the axis has one element, or the array has none.
@@ -111,7 +111,7 @@ void fill(Py_buffer& buffer, const NDArray& array, bool read_only, const char* f
   buffer.shape = dims->shape;
   buffer.strides = dims->strides;
   buffer.suboffsets = nullptr;
-  buffer.internal = dims;
+  buffer.internal = dims.release();
 }
 
 void check_flags(const NDArray& array, bool read_only, int flags) {
