@@ -56,11 +56,13 @@ void push_kernel_copy(const char* name, const NDArray& source, const NDArray& ta
       }));
 }
 
-void push_host_copy(const NDArray& source, const NDArray& target, Access access) {
+// `kept` lives until the op is done.
+void push_host_copy(const NDArray& source, const NDArray& target, Access access,
+                    const std::shared_ptr<const LargeCopy>& kept = nullptr) {
   access.brief = is_brief({&source, 1});
   push_for(
       {&source, 1}, {&target, 1},
-      [source = source.detach(), target = target.detach()] {
+      [kept, source = source.detach(), target = target.detach()] {
         strided_copy(target.shape(), target_of(target), source_of(source));
       },
       access, CallSite::current());
@@ -124,11 +126,12 @@ void push_staged(const char* name, const NDArray& source, const NDArray& target)
   }
 }
 
-void push_in_pieces(const char* name, const NDArray& source, const NDArray& target) {
+void push_in_pieces(const char* name, const NDArray& source, const NDArray& target,
+                    const std::shared_ptr<const LargeCopy>& copy) {
   const bool from_gpu = on_gpu(source);
   Engine& engine = target.engine();
   const DType dtype = target.dtype();
-  const auto most = static_cast<std::int64_t>(kPieceBytes / size_of(dtype));
+  const auto most = static_cast<std::int64_t>(copy->piece_bytes() / size_of(dtype));
   NDArray from = source.detach(), to = target.detach();
   if (from.is_contiguous() && to.is_contiguous()) {
     from = from.view_as({from.size()});
@@ -146,9 +149,9 @@ void push_in_pieces(const char* name, const NDArray& source, const NDArray& targ
     const NDArray piece_from = part_of(from, piece), piece_to = part_of(to, piece);
     if (from_gpu) {
       push_transfer(piece_from, block, fill);
-      push_host_copy(block, piece_to, empty);
+      push_host_copy(block, piece_to, empty, copy);
     } else {
-      push_host_copy(piece_from, block, fill);
+      push_host_copy(piece_from, block, fill, copy);
       push_transfer(block, piece_to, empty);
     }
     ++number;
@@ -163,10 +166,11 @@ void push_to_or_from_cpu(const char* name, const NDArray& source, const NDArray&
   const bool small = static_cast<std::size_t>(target.size()) * size_of(dtype) <= kPieceBytes;
   const bool one_engine = &source.engine() == &target.engine();  // else push_staged() throws
   if (small || !one_engine) return push_staged(name, source, target);
-  if (is_capturing()) return push_in_pieces(name, source, target);
+  const auto copy = std::make_shared<const LargeCopy>();
+  if (is_capturing()) return push_in_pieces(name, source, target, copy);
   // One op to all others: what another thread pushes on these arrays comes before all pieces or after them.
   const Where where = CallSite::current();
-  target.engine().capture([&] { push_in_pieces(name, source, target); }, name, where).launch();
+  target.engine().capture([&] { push_in_pieces(name, source, target, copy); }, name, where).launch();
 }
 
 }  // namespace

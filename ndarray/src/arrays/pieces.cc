@@ -1,8 +1,15 @@
 #include "arrays/pieces.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace heddle::ndarray_detail {
+
+std::size_t LargeCopy::piece_bytes() const {
+  constexpr int kMostHalvings = 5;  // shorter pieces would take longer to push than to copy
+  return kPieceBytes >>
+         std::min(kMostHalvings, std::max(0, static_cast<int>(std::bit_width(before_ + 1)) - 2));
+}
 
 std::vector<Piece> pieces_of(const Shape& shape, std::int64_t most) {
   // The first axis of which one index has no more elements than a piece may have.
