@@ -9,6 +9,7 @@
 #include <heddle/gpu_event.h>
 #include <heddle/graph.h>
 #include <heddle/interrupt_check.h>
+#include <heddle/memory_hold.h>
 #include <heddle/stream_ops.h>
 #include <heddle/var_use.h>
 
