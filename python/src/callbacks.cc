@@ -268,7 +268,7 @@ void bind_run(nb::module_& m) {
       });
 }
 
-// Of a class of Python it is what the class inherits, which its own clear_errors() may call.
+// Callback.clear_errors() as classes of Python inherit it, which their own clear_errors() may call.
 void clear_errors(Callback& self) {
   const ReleaseGil released;
   auto* const own = dynamic_cast<PythonCallback*>(&self);

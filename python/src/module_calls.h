@@ -20,7 +20,7 @@ Module& self_in(const char* function, nb::handle self);
 // What forward() of a Python class has returned: an array, or a tuple or list of arrays.
 std::vector<NDArray> results_in(const Module& module, nb::handle result);
 
-// Where a module computes: the device of its first array; the default one if it has none yet.
+// The device on which a module computes: that of its first array; the default one if it has none yet.
 Device place_of(const Module& module);
 
 // Inputs of a call that is made for its shapes: each is an array, or the shape of one of zeros, on the module's device.

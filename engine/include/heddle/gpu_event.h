@@ -18,7 +18,7 @@ class GpuEvent {
   GpuEvent& operator=(const GpuEvent&) = delete;
 
   void record(void* stream);  // the point is behind the work that the stream has now
-  // As record(). False, and nothing is recorded, if the stream is being captured or does not exist any more.
+  // Records as record() does, and returns true; false if the stream is being captured or does not exist any more.
   bool try_record(void* stream) noexcept;
   void hold(void* stream) const;  // work that is enqueued on the stream from now on runs after the point
   void wait() const;              // blocks until the work before the point has run

@@ -59,7 +59,7 @@ template <class Use> void for_value_ends(std::string_view text, std::size_t begi
 
 using Metadata = std::map<std::string, std::string>;
 
-// Of a checkpoint that fit() has written; nullopt: the file is another one, or gone.
+// The metadata of a checkpoint that fit() has written; nullopt: the file is another one, or gone.
 std::optional<Metadata> metadata_of_fit(const std::string& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return std::nullopt;

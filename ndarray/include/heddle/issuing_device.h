@@ -1,4 +1,4 @@
-// Where the work of an op on a GPU goes.
+// The device of the stream on which the calling thread issues an op.
 #pragma once
 
 #include <optional>

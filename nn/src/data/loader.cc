@@ -149,7 +149,7 @@ template <class T> std::vector<T> chosen(std::vector<T> all, const LoaderOptions
   return result;
 }
 
-// Where the op of a batch writes. Page-locked memory is taken by way of a GPU that is in use.
+// The device of the memory that the op of a batch writes. Page-locked memory is taken by way of a GPU that is in use.
 Device place_of_reading(Engine& engine, Device device) {
   if (device.kind != DeviceKind::cuda) return cpu();
   engine.stream(device);

@@ -38,7 +38,7 @@ NDArray example_like(const Shape& shape, DType dtype, Device device = cpu()) {
   return broadcast_to(zeros({}, dtype, device), shape);
 }
 
-// Where a node computes: on the device of its module's arrays, or of the arrays among its operator's arguments.
+// The device on which a node computes: that of its module's arrays, or of the arrays among its operator's arguments.
 Device place_of(const SymbolNode& node) {
   if (node.module) return device_of(*node.module).value_or(cpu());
   std::vector<NDArray> arrays;

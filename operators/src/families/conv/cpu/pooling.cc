@@ -116,8 +116,8 @@ void max_of_window(const PoolProblem& p, const PoolSpan& slices, const PoolSpan&
 // The type in which vectors count the places of a window's elements beside values of T.
 template <class T> using Lane = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
-// The same for `n` windows of a row, at most kBlock, of which the first begins at x[column]. Loops go over windows, not over
-// elements of a window, so that vectors compute them. The places are left out if at is null.
+// The largest element of each of `n` windows of a row, at most kBlock, of which the first begins at x, and its position if `at` is
+// given. Loops go over windows, not over elements of a window, so that vectors compute them.
 template <int Step, class T>
 void max_of_row(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows, const T* x,
                 std::int64_t n, T* best, Lane<T>* at) {
